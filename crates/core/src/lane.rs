@@ -1,0 +1,372 @@
+//! How one destination does: the state behind its gates, and how each attempt changes it.
+//!
+//! A destination's hold lives here and nowhere else; its deliveries never carry it. [`LaneState::start`] takes what an
+//! attempt consumes, [`LaneState::finish`] learns from how it ended. What becomes of the delivery itself is decided in
+//! [`settle`](crate::settle).
+
+use crate::breaker::{Breaker, BreakerChange};
+use crate::gate::{Go, Probe};
+use crate::health::{DisabledCause, Health};
+use crate::id::DeliveryId;
+use crate::order::Line;
+use crate::outcome::{Bearing, Outcome};
+use crate::pace::Pace;
+use crate::policy::Policy;
+use crate::ramp::Ramp;
+use crate::rate::{Bucket, RateLimit, RateMode};
+use crate::rate_headers::RateHint;
+use crate::throttle::Throttle;
+use crate::time::{Millis, Mono, Now, Timestamp};
+use crate::timeout::{Sample, TimeoutChange, TimeoutMode, Timeouts};
+
+/// The state behind a destination's gates.
+#[derive(Clone, Debug)]
+pub struct LaneState {
+    /// Whether anything is to be sent at all.
+    pub standing: Standing,
+    /// Whether it works.
+    pub breaker: Breaker,
+    /// Whether it told us to slow down.
+    pub throttle: Throttle,
+    /// Their 503 with `Retry-After`: not before then.
+    pub unavailable_until: Option<Timestamp>,
+    /// How many at once we dare.
+    pub ramp: Ramp,
+    /// How many there are.
+    pub in_flight: u32,
+    /// Tokens, where there is a limit.
+    pub rate: Option<RateState>,
+    /// How long to wait for an answer.
+    pub timeouts: Timeouts,
+    /// Whether it is gone for good.
+    pub health: Health,
+    /// How the last attempt that ended, ended; `None`: none has yet.
+    pub last: Option<Bearing>,
+    /// The delivery that was the last probe, so that the next is another one.
+    pub last_probe: Option<DeliveryId>,
+    /// The end of the last time it was left alone on purpose: paused, throttled or quiet.
+    pub rested_until: Option<Timestamp>,
+    /// Lines that stand because a delivery of theirs died, and which one: until a person resumes them.
+    pub halted: Vec<(Line, DeliveryId)>,
+    /// Starts whose token is not in the store yet. A crash forfeits `max_concurrency`, so there are never more.
+    pub unsaved_starts: u32,
+}
+
+/// Whether a destination takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It does.
+    Active,
+    /// A person paused it.
+    Paused {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It is switched off.
+    Disabled {
+        /// Since when.
+        since: Timestamp,
+        /// By whom or what.
+        cause: DisabledCause,
+    },
+}
+
+/// Tokens under a limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateState {
+    limit: RateLimit,
+    bucket: Bucket,
+    pace: Option<Pace>,
+}
+
+/// An attempt in flight: what must be remembered until it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// When it started.
+    pub started: Now,
+    /// How long it may take.
+    pub timeout: Millis,
+    /// Whether expiry made that shorter.
+    pub cut_short: bool,
+    /// What it finds out, if it goes before the others for that.
+    pub probe: Option<Probe>,
+    breaker_generation: u32,
+    throttle_generation: u32,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the timeout bounds: from the look-up of the name to the complete header block, or the error.
+    pub elapsed: Millis,
+    /// What they said of their limits.
+    pub rate_hint: Option<RateHint>,
+}
+
+/// What an attempt's end changed in the lane, for log and notices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Aftermath {
+    /// The breaker opened or closed.
+    pub breaker: Option<BreakerChange>,
+    /// A new throttle episode began.
+    pub throttled: bool,
+    /// The destination is disabled from now on.
+    pub disabled: Option<DisabledCause>,
+    /// The timeout in force changed.
+    pub timeout: Option<TimeoutChange>,
+}
+
+impl LaneState {
+    /// A destination that nothing is known of.
+    pub fn new(policy: &Policy, now: Now) -> Self {
+        Self {
+            standing: Standing::Active,
+            breaker: Breaker::default(),
+            throttle: Throttle::default(),
+            unavailable_until: None,
+            ramp: Ramp::START,
+            in_flight: 0,
+            rate: policy.rate_limit.map(|limit| RateState::full(limit, now.mono)),
+            timeouts: Timeouts::new(),
+            health: Health::default(),
+            last: None,
+            last_probe: None,
+            rested_until: None,
+            halted: Vec::new(),
+            unsaved_starts: 0,
+        }
+    }
+
+    /// The slots there are, if all are taken.
+    pub fn full(&self, policy: &Policy) -> Option<u32> {
+        let max = policy.max_concurrency.get();
+        let limit = self.ramp.limit(max);
+        (self.in_flight >= limit || (self.rate.is_some() && self.unsaved_starts >= max)).then_some(limit)
+    }
+
+    /// How long until a token is there; `None`: now, or there is no limit.
+    pub fn token_wait(&self, policy: &Policy, now: Mono) -> Option<Millis> {
+        let rate = self.rate.as_ref().filter(|_| policy.rate_limit.is_some())?;
+        let paced = rate.pace.as_ref().and_then(|pace| pace.wait(now));
+        rate.bucket.wait(&rate.limit.quota, now).max(paced)
+    }
+
+    /// Tokens there are now, where there is a limit.
+    pub fn tokens(&self, now: Mono) -> Option<u64> {
+        self.rate.as_ref().map(|rate| rate.bucket.tokens(&rate.limit.quota, now))
+    }
+
+    /// Attempts per minute that the lane paces itself to, where it learns that.
+    pub fn paced_per_minute(&self, now: Mono) -> Option<f64> {
+        self.rate.as_ref()?.pace.as_ref().map(|pace| pace.per_minute(now))
+    }
+
+    /// How long an attempt may take. A breaker's probe gets the longest, so that slowness alone never locks a
+    /// destination out.
+    pub fn timeout(&self, policy: &Policy, probe: Option<Probe>) -> Millis {
+        match probe {
+            Some(Probe::Breaker) => self.timeouts.for_probe(&policy.timeout, &policy.timeout_params),
+            _ => self.timeouts.in_force(&policy.timeout, &policy.timeout_params),
+        }
+    }
+
+    /// An attempt starts: takes its slot and its token.
+    pub fn start(&mut self, now: Now, delivery: DeliveryId, go: Go) -> Attempt {
+        self.in_flight += 1;
+        self.unsaved_starts += 1;
+        if let Some(rate) = &mut self.rate {
+            rate.bucket.take(&rate.limit.quota, now.mono);
+            if let Some(pace) = &mut rate.pace {
+                pace.take(now.mono);
+            }
+        }
+        if go.probe.is_some() {
+            self.breaker.probe_started();
+            self.throttle.probe_started();
+            self.last_probe = Some(delivery);
+        }
+        Attempt {
+            started: now,
+            timeout: go.timeout,
+            cut_short: go.cut_short,
+            probe: go.probe,
+            breaker_generation: self.breaker.generation(),
+            throttle_generation: self.throttle.generation(),
+        }
+    }
+
+    /// An attempt ended: what does that say about the destination?
+    pub fn finish(&mut self, now: Now, policy: &Policy, delivery: DeliveryId, attempt: &Attempt, report: &Report) -> Aftermath {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let outcome = report.outcome;
+        let bearing = if attempt.cut_short && outcome == Outcome::Timeout { Bearing::Neutral } else { outcome.bearing() };
+        let current = attempt.breaker_generation == self.breaker.generation()
+            && attempt.throttle_generation == self.throttle.generation();
+        let max = policy.max_concurrency.get();
+        match bearing {
+            Bearing::Success if current => self.ramp.raise(max),
+            Bearing::Failure if current => self.ramp.lower(max),
+            _ => {}
+        }
+        if outcome != Outcome::Cancelled {
+            self.last = Some(outcome.bearing());
+        }
+        let timeout = self.learn_timeout(now.wall, policy, attempt, report);
+        let throttled = self.learn_pace(now, attempt, report);
+        let breaker = self.breaker.observe(&policy.breaker, now, attempt.breaker_generation, delivery, bearing);
+        match breaker {
+            Some(BreakerChange::Opened { .. }) => {
+                self.ramp = Ramp::START;
+                self.timeouts.breaker_opened();
+            }
+            Some(BreakerChange::Closed) => self.timeouts.breaker_closed(),
+            None => {}
+        }
+        let disabled = self.health.observe(now.wall, delivery, &outcome, self.rested_until);
+        if let (Some(cause), Standing::Active) = (disabled, self.standing) {
+            self.standing = Standing::Disabled { since: now.wall, cause };
+        }
+        Aftermath { breaker, throttled, disabled, timeout }
+    }
+
+    /// 429, 503 with `Retry-After`, and what their headers say.
+    fn learn_pace(&mut self, now: Now, attempt: &Attempt, report: &Report) -> bool {
+        let generation = attempt.throttle_generation;
+        let mut pace = self.rate.as_mut().and_then(|rate| rate.pace.as_mut());
+        if let (Some(pace), Some(hint)) = (&mut pace, &report.rate_hint) {
+            pace.stated(now.mono, hint);
+        }
+        match report.outcome {
+            Outcome::RateLimited { retry_after } => {
+                let began = self.throttle.rate_limited(now.wall, generation, retry_after);
+                if let Some(pace) = pace {
+                    pace.rate_limited(now.mono);
+                }
+                self.ramp = Ramp::START;
+                return began;
+            }
+            Outcome::Success { .. } => {
+                if let Some(pace) = pace.filter(|_| generation == self.throttle.generation()) {
+                    pace.succeeded(now.mono);
+                }
+                self.throttle.succeeded(generation);
+            }
+            Outcome::Cancelled => self.throttle.forget_probe(),
+            Outcome::Unavailable { retry_after } => {
+                self.throttle.ended_otherwise(generation);
+                self.unavailable_until = self.unavailable_until.max(Some(now.wall + retry_after));
+                self.ramp = Ramp::START;
+            }
+            _ => self.throttle.ended_otherwise(generation),
+        }
+        false
+    }
+
+    /// Which attempts say something about latency: those that were answered, and those that outlasted our patience; not
+    /// one that expiry cut short, or that never reached them.
+    fn learn_timeout(&mut self, now: Timestamp, policy: &Policy, attempt: &Attempt, report: &Report) -> Option<TimeoutChange> {
+        let (elapsed, timeout) = (report.elapsed, attempt.timeout);
+        let probe = attempt.probe == Some(Probe::Breaker);
+        let guarded = policy.breaker.enabled;
+        let sample = match report.outcome {
+            Outcome::Timeout if attempt.cut_short => return None,
+            Outcome::Timeout if guarded => Sample::TimedOut { timeout, probe },
+            Outcome::Timeout => Sample::TimedOutUnguarded { timeout },
+            outcome if outcome.status().is_none() => return None,
+            outcome if guarded && outcome.bearing() == Bearing::Failure => Sample::Failed { elapsed, probe },
+            _ => Sample::Answered { elapsed, probe },
+        };
+        self.timeouts.observe(now, &policy.timeout, &policy.timeout_params, sample)
+    }
+
+    /// What falls due by the calendar: the daily computation of the timeout. Costs nothing when it is not due.
+    pub fn refresh(&mut self, now: Timestamp, policy: &Policy) -> Option<TimeoutChange> {
+        self.timeouts.recompute(now, &policy.timeout, &policy.timeout_params)
+    }
+
+    /// The destination was left alone on purpose until `until`: that time does not count as failing.
+    pub fn rested(&mut self, until: Timestamp) {
+        self.rested_until = self.rested_until.max(Some(until));
+    }
+
+    /// Its owner changed the policy. Tokens are kept as far as they fit, and none are gained.
+    pub fn adopt(&mut self, old: &Policy, new: &Policy, now: Now) {
+        self.rate = match (self.rate.take(), new.rate_limit) {
+            (_, None) => None,
+            (None, Some(limit)) => Some(RateState::full(limit, now.mono)),
+            (Some(state), Some(limit)) => Some(state.under(limit, now.mono)),
+        };
+        if matches!(old.timeout, TimeoutMode::Manual(_)) && !matches!(new.timeout, TimeoutMode::Manual(_)) {
+            self.timeouts.reset();
+        }
+    }
+
+    /// A person says: try now. Clears breaker, throttle and `unavailable`; one probe goes first.
+    pub fn retry_now(&mut self, now: Timestamp) {
+        self.breaker.retry_now(now);
+        self.throttle.clear();
+        self.unavailable_until = None;
+    }
+
+    /// The form in which it is stored.
+    pub fn save(&self, now: Now) -> SavedLane {
+        let full_at = self.rate.as_ref().map(|rate| rate.bucket.full_at(&rate.limit.quota, now));
+        SavedLane { state: self.clone(), full_at }
+    }
+}
+
+impl RateState {
+    fn full(limit: RateLimit, now: Mono) -> Self {
+        let pace = (limit.mode == RateMode::Adaptive).then(Pace::default);
+        Self { limit, bucket: Bucket::full(&limit.quota, now), pace }
+    }
+    fn under(self, limit: RateLimit, now: Mono) -> Self {
+        let pace = match limit.mode {
+            RateMode::Fixed => None,
+            RateMode::Adaptive => self.pace.or_else(|| Some(Pace::default())),
+        };
+        Self { limit, bucket: self.bucket.under(&self.limit.quota, &limit.quota, now), pace }
+    }
+}
+
+/// A lane's state as it lies in the store: with the bucket as one wall time, since another process has another
+/// monotonic clock.
+#[derive(Clone, Debug)]
+pub struct SavedLane {
+    state: LaneState,
+    full_at: Option<Timestamp>,
+}
+
+/// How the process that wrote a saved lane ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastStop {
+    /// It wrote everything and left.
+    Clean,
+    /// It may have started attempts that nobody wrote down.
+    Crash,
+}
+
+impl SavedLane {
+    /// The lane again, in a new process. Nothing is in flight; the ramp starts at 1; the bucket has gained nothing but
+    /// the time that passed, and after a crash lost the starts that may not have been written.
+    pub fn restore(self, policy: &Policy, now: Now, last_stop: LastStop) -> LaneState {
+        let mut state = self.state;
+        state.in_flight = 0;
+        state.unsaved_starts = 0;
+        state.ramp = Ramp::START;
+        state.breaker.forget_probe();
+        state.throttle.forget_probe();
+        if let (Some(rate), Some(full_at)) = (&mut state.rate, self.full_at) {
+            rate.bucket = Bucket::restore(&rate.limit.quota, full_at, now);
+            if last_stop == LastStop::Crash {
+                rate.bucket.forfeit(&rate.limit.quota, policy.max_concurrency.get());
+            }
+            if let Some(pace) = &mut rate.pace {
+                pace.rebase(now.mono);
+            }
+        }
+        state
+    }
+}

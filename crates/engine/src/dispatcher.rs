@@ -1,0 +1,364 @@
+//! The dispatcher: which delivery goes next, over all destinations of a node.
+//!
+//! ```text
+//!   Accepted, Finished, Refilled, Saved,      ┌───────────┐      Send, Settle, Refill,
+//!   Adopt, Command, Wake                ────► │   step    │ ───► Held, Changed, SaveLane
+//!                                             └───────────┘
+//!   lane: one destination; its queue, its gates' state, its attempts in flight
+//!   turns: accounts in turn, destinations in turn within an account
+//!   capacity: the node's slots, and how many of them doubtful lanes may hold
+//!   timers: when to look at a sleeping lane again
+//! ```
+//!
+//! An effect is a request to the driver; what comes of it returns as an input. A lost wake-up loses nothing: the next
+//! step does the same work.
+
+mod capacity;
+mod lane;
+mod queue;
+mod timers;
+mod turns;
+
+pub use capacity::Trust;
+pub use lane::{Lane, Mark};
+pub use queue::{Group, More, Refill, Wanted};
+
+use std::sync::Arc;
+
+use tidegate_core::delivery::{Delivery, HoldReason, Place, Withdrawn};
+use tidegate_core::draw::Draw;
+use tidegate_core::health::DisabledCause;
+use tidegate_core::id::DeliveryId;
+use tidegate_core::lane::{Aftermath, Attempt, LaneState, Report};
+use tidegate_core::pattern::EventType;
+use tidegate_core::policy::Policy;
+use tidegate_core::time::{Millis, Now, Timestamp};
+
+use capacity::Capacity;
+use lane::Poll;
+use timers::Timers;
+use turns::Turns;
+
+/// A jump of the wall clock by more than this makes every sleeping lane look again.
+const CLOCK_STEP: Millis = Millis::new(250);
+
+/// A lane's number, for as long as the dispatcher lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaneId(u32);
+
+impl LaneId {
+    /// Its place in a list that has one entry per lane, in the order in which they were opened.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An account's number, likewise; the driver hands them out from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountNo(pub u32);
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// A delivery was accepted and committed.
+    Accepted {
+        /// For which destination.
+        lane: LaneId,
+        /// The delivery.
+        delivery: Delivery,
+    },
+    /// An attempt ended.
+    Finished {
+        /// At which destination.
+        lane: LaneId,
+        /// For which delivery.
+        delivery: DeliveryId,
+        /// How.
+        report: Report,
+        /// Chance for the retry's jitter.
+        draw: Draw,
+    },
+    /// The store answered [`Effect::Refill`].
+    Refilled {
+        /// For which destination.
+        lane: LaneId,
+        /// What it found.
+        refill: Refill,
+    },
+    /// Everything that the lane asked to store, up to `mark`, is committed.
+    Saved {
+        /// Which lane.
+        lane: LaneId,
+        /// How far.
+        mark: Mark,
+    },
+    /// The destination's policy changed.
+    Adopt {
+        /// Which lane.
+        lane: LaneId,
+        /// The new policy.
+        policy: Arc<Policy>,
+    },
+    /// A person wants something.
+    Command {
+        /// Of which lane.
+        lane: LaneId,
+        /// What.
+        command: Command,
+    },
+    /// Nothing but time.
+    Wake,
+}
+
+/// What a person may want of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Hold everything.
+    Pause,
+    /// Go on: after a pause, a disabling, or a halted line.
+    Resume,
+    /// Switch it off.
+    Disable(DisabledCause),
+    /// Forget breaker, throttle and `unavailable`, and probe at once.
+    RetryNow,
+    /// Send this delivery without waiting for its own time.
+    RetryDelivery(DeliveryId),
+    /// Withdraw this delivery.
+    Cancel(DeliveryId, Withdrawn),
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Make a request.
+    Send {
+        /// To which destination.
+        lane: LaneId,
+        /// What.
+        sending: Sending,
+    },
+    /// Store a delivery's new state, the attempt that led to it, and the lane's state, in one commit.
+    Settle {
+        /// Of which destination.
+        lane: LaneId,
+        /// The delivery as it is now.
+        delivery: Box<Delivery>,
+        /// The attempt that ended, if one did.
+        attempt: Option<(Attempt, Report)>,
+        /// To be handed back with [`Input::Saved`] when it is committed.
+        mark: Mark,
+    },
+    /// Store the lane's state: it changed without an attempt.
+    SaveLane {
+        /// Which lane.
+        lane: LaneId,
+    },
+    /// Look up more deliveries of this lane than it has in memory: [`Lane::wanted`] says which.
+    Refill {
+        /// Which lane.
+        lane: LaneId,
+    },
+    /// Work waited for this reason during this time: one row of the hold log.
+    Held {
+        /// Which lane.
+        lane: LaneId,
+        /// Why.
+        reason: HoldReason,
+        /// From when.
+        since: Timestamp,
+        /// To when.
+        until: Timestamp,
+    },
+    /// Something about the destination changed that people want to know.
+    Changed {
+        /// Which lane.
+        lane: LaneId,
+        /// What.
+        aftermath: Aftermath,
+    },
+}
+
+/// One request to make: what the sender must know of the delivery.
+#[derive(Clone, Debug)]
+pub struct Sending {
+    /// The delivery.
+    pub delivery: DeliveryId,
+    /// Its place in the destination's order.
+    pub place: Place,
+    /// What happened: a header tells the receiver.
+    pub event_type: EventType,
+    /// When it goes stale: likewise.
+    pub expires_at: Option<Timestamp>,
+    /// The how-manieth request for it this is, from 1.
+    pub number: u32,
+    /// How long it may take, and what it finds out.
+    pub attempt: Attempt,
+}
+
+/// The machine. See the module's description.
+#[derive(Debug)]
+pub struct Dispatcher {
+    lanes: Vec<Lane>,
+    turns: Turns,
+    capacity: Capacity,
+    timers: Timers,
+    offset: Option<Millis>,
+}
+
+impl Dispatcher {
+    /// A node that makes at most `slots` requests at a time.
+    pub fn new(slots: u32) -> Self {
+        Self {
+            lanes: Vec::new(),
+            turns: Turns::default(),
+            capacity: Capacity::new(slots),
+            timers: Timers::default(),
+            offset: None,
+        }
+    }
+
+    /// Opens a destination's lane. With `backlog`, the store may hold open deliveries of it: the next step asks for them.
+    pub fn open(&mut self, account: AccountNo, policy: Arc<Policy>, state: LaneState, backlog: bool) -> LaneId {
+        let id = LaneId(u32::try_from(self.lanes.len()).expect("fewer than 2³² destinations"));
+        let lane = Lane::new(id, account, policy, state, backlog);
+        self.lanes.push(lane);
+        self.run(id);
+        id
+    }
+
+    /// A lane, to look at.
+    pub fn lane(&self, id: LaneId) -> &Lane {
+        &self.lanes[id.index()]
+    }
+    /// All lanes, in the order in which they were opened.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+    /// Requests in flight on this node.
+    pub fn in_flight(&self) -> u32 {
+        self.capacity.in_flight()
+    }
+    /// Of these, the ones of lanes whose last attempt did not succeed, or that have only hung so far.
+    pub fn in_flight_of_suspects(&self) -> u32 {
+        self.capacity.in_flight_of(Trust::Suspect)
+    }
+    /// When to call [`step`](Self::step) with [`Input::Wake`], unless something happens before.
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        self.timers.next()
+    }
+
+    /// One turn of the machine: takes in what happened, then starts whatever may start.
+    pub fn step(&mut self, now: Now, input: Input, effects: &mut Vec<Effect>) {
+        self.note_clock(now);
+        self.take_in(now, input, effects);
+        while let Some(lane) = self.timers.pop_due(now.wall, |lane| self.lanes[lane.index()].wake_at) {
+            self.lanes[lane.index()].wake_at = None;
+            self.run(lane);
+        }
+        self.dispatch(now, effects);
+    }
+
+    /// A wall clock that was set makes every promise about "until" void: all sleeping lanes look again.
+    fn note_clock(&mut self, now: Now) {
+        let offset = now.offset();
+        let stepped = self.offset.is_some_and(|before| (before - offset).get().abs() > CLOCK_STEP.get());
+        if self.offset.is_none() || stepped {
+            self.offset = Some(offset);
+        }
+        if stepped {
+            for index in 0..self.lanes.len() {
+                self.run(self.lanes[index].id());
+            }
+        }
+    }
+
+    fn take_in(&mut self, now: Now, input: Input, effects: &mut Vec<Effect>) {
+        let lane = match input {
+            Input::Wake => return,
+            Input::Accepted { lane, delivery } => {
+                self.lanes[lane.index()].accepted(now, delivery);
+                lane
+            }
+            Input::Finished { lane, delivery, report, draw } => {
+                self.finished(now, lane, delivery, &report, draw, effects);
+                lane
+            }
+            Input::Refilled { lane, refill } => {
+                self.lanes[lane.index()].refilled(now, refill);
+                lane
+            }
+            Input::Saved { lane, mark } => {
+                if !self.lanes[lane.index()].saved(mark) {
+                    return;
+                }
+                lane
+            }
+            Input::Adopt { lane, policy } => {
+                self.lanes[lane.index()].adopt(now, policy);
+                lane
+            }
+            Input::Command { lane, command } => {
+                self.lanes[lane.index()].command(now, command, effects);
+                lane
+            }
+        };
+        self.run(lane);
+    }
+
+    fn finished(&mut self, now: Now, id: LaneId, delivery: DeliveryId, report: &Report, draw: Draw, effects: &mut Vec<Effect>) {
+        let lane = &mut self.lanes[id.index()];
+        let before = (lane.trust(), lane.state().in_flight);
+        lane.finished(now, delivery, report, draw, effects);
+        self.capacity.moved(before, (lane.trust(), lane.state().in_flight));
+    }
+
+    /// Puts a lane in line to be looked at, unless it stands there already.
+    fn run(&mut self, id: LaneId) {
+        let lane = &mut self.lanes[id.index()];
+        if !lane.in_turn {
+            lane.in_turn = true;
+            self.turns.push(lane.trust(), lane.account(), id);
+        }
+    }
+
+    /// Starts what may start: lane by lane, one delivery each, until no lane has any or the node is full.
+    fn dispatch(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        self.mark_hung(now);
+        while let Some(id) = self.turns.pop(|trust| self.capacity.admits(trust)) {
+            let lane = &mut self.lanes[id.index()];
+            lane.in_turn = false;
+            let before = (lane.trust(), lane.state().in_flight);
+            if !self.capacity.admits(before.0) {
+                // Its trust has changed since it stood in line: it goes to the end of the right ring.
+                self.run(id);
+                continue;
+            }
+            match lane.poll(now, effects) {
+                Poll::Started => {
+                    let after = (lane.trust(), lane.state().in_flight);
+                    self.capacity.moved(before, after);
+                    if after == (Trust::Unproven, 1) {
+                        self.capacity.watch(now.mono, id);
+                    }
+                    self.run(id);
+                }
+                Poll::Sleep(until) => {
+                    if let Some(until) = until.filter(|until| lane.wake_at.is_none_or(|armed| *until < armed)) {
+                        lane.wake_at = Some(until);
+                        self.timers.arm(until, id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lanes whose very first attempts hang are not trusted further until one ends well.
+    fn mark_hung(&mut self, now: Now) {
+        while let Some(id) = self.capacity.next_hung(now.mono) {
+            let lane = &mut self.lanes[id.index()];
+            let before = (lane.trust(), lane.state().in_flight);
+            lane.mark_hung();
+            self.capacity.moved(before, (lane.trust(), lane.state().in_flight));
+        }
+    }
+}

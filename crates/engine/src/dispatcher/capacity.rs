@@ -1,0 +1,82 @@
+//! The node's slots, and how many of them lanes may hold that are likely to keep them long.
+//!
+//! A slot in the hands of a hanging destination is lost for as long as its timeout lasts. So lanes whose last attempt
+//! did not succeed, or that have only hung so far, together hold at most a quarter; with those of which nothing is known
+//! yet, at most a half. The rest always belongs to lanes that have proved themselves.
+
+use std::collections::VecDeque;
+
+use tidegate_core::time::{Millis, Mono};
+
+use super::LaneId;
+
+/// A first attempt that has taken longer than this hangs.
+const HUNG_AFTER: Millis = Millis::seconds(1);
+
+/// What a lane's past says about how long it will hold a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Its last attempt succeeded.
+    Proven,
+    /// It has no past.
+    Unproven,
+    /// Its last attempt did not succeed, or it has only hung so far.
+    Suspect,
+}
+
+impl Trust {
+    /// All degrees, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Proven, Self::Unproven, Self::Suspect];
+}
+
+#[derive(Debug)]
+pub(super) struct Capacity {
+    slots: u32,
+    in_flight: [u32; Trust::ALL.len()],
+    /// First attempts of lanes without a past, by start.
+    first: VecDeque<(Mono, LaneId)>,
+}
+
+impl Capacity {
+    pub(super) fn new(slots: u32) -> Self {
+        Self { slots: slots.max(1), in_flight: [0; 3], first: VecDeque::new() }
+    }
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight.iter().sum()
+    }
+    pub(super) fn in_flight_of(&self, trust: Trust) -> u32 {
+        self.in_flight[trust as usize]
+    }
+
+    /// Whether a lane of this trust may have one more slot.
+    pub(super) fn admits(&self, trust: Trust) -> bool {
+        let (unproven, suspect) = (self.in_flight_of(Trust::Unproven), self.in_flight_of(Trust::Suspect));
+        self.in_flight() < self.slots
+            && match trust {
+                Trust::Proven => true,
+                Trust::Unproven => unproven + suspect < (self.slots / 2).max(1),
+                Trust::Suspect => suspect < (self.slots / 4).max(1) && unproven + suspect < (self.slots / 2).max(1),
+            }
+    }
+
+    /// A lane that held `before.1` slots under the trust `before.0` now holds `after.1` under `after.0`.
+    pub(super) fn moved(&mut self, before: (Trust, u32), after: (Trust, u32)) {
+        self.in_flight[before.0 as usize] -= before.1;
+        self.in_flight[after.0 as usize] += after.1;
+    }
+
+    /// The first attempt of a lane without a past has started.
+    pub(super) fn watch(&mut self, now: Mono, lane: LaneId) {
+        self.first.push_back((now, lane));
+    }
+
+    /// The next lane whose first attempt has lasted too long, if it is not over by now.
+    pub(super) fn next_hung(&mut self, now: Mono) -> Option<LaneId> {
+        let (started, lane) = *self.first.front()?;
+        if now.since(started) < HUNG_AFTER {
+            return None;
+        }
+        self.first.pop_front();
+        Some(lane)
+    }
+}

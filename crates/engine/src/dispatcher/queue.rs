@@ -1,0 +1,491 @@
+//! What a lane has in memory of its waiting deliveries: a window onto the backlog in the store.
+//!
+//! ```text
+//!   timed    wait for a time of their own (deliver_at, a retry), by that time
+//!   lines    keep an order: only the head of each line is exposed, the others stand behind it
+//!   shelves  due and, if they keep an order, at its head; one shelf per priority and set of quiet windows,
+//!            so that what may pass is found without walking past what may not
+//! ```
+//!
+//! Every part is bounded. What does not fit stays in the store, and the part remembers that there is more. A delivery
+//! that is in memory and in the store is the same one: a refill that brings it again is ignored.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tidegate_core::delivery::{Delivery, OwnTime, Place, Priority, Status};
+use tidegate_core::id::DeliveryId;
+use tidegate_core::order::{Line, Turn};
+use tidegate_core::policy::Policy;
+use tidegate_core::quiet::WindowMask;
+use tidegate_core::time::Timestamp;
+
+/// Deliveries on one shelf: several commits' worth at full speed, and 100,000 lanes of it still fit a small machine.
+const SHELF: usize = 256;
+/// Deliveries that wait for their own time, per lane.
+const TIMED: usize = 1_024;
+/// Deliveries behind the head of one line.
+const BEHIND: usize = 16;
+/// Lines in memory, per lane.
+const LINES: usize = 256;
+
+/// A shelf: what lies on it differs only in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Group {
+    /// How urgent.
+    pub priority: Priority,
+    /// Which quiet windows concern it.
+    pub quiet: WindowMask,
+}
+
+/// What the store answered to a refill.
+#[derive(Debug, Default)]
+pub struct Refill {
+    /// Open deliveries of the lane, the first of each shelf and line.
+    pub deliveries: Vec<Delivery>,
+    /// Whether the store has more than these, and where.
+    pub more: More,
+}
+
+/// Parts of the backlog that did not fit.
+#[derive(Debug, Default)]
+pub struct More {
+    /// Shelves of unordered deliveries with more to come.
+    pub shelves: Vec<Group>,
+    /// Lines with more to come.
+    pub lines: Vec<Line>,
+    /// There are more lines.
+    pub other_lines: bool,
+    /// The earliest time of a delivery that waits for its own time and is not among these.
+    pub timed_from: Option<Timestamp>,
+}
+
+/// How much a refill brings at most of each part; above what the lane has in flight, since the store may not know yet
+/// that these are gone.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Deliveries per shelf.
+    pub per_shelf: usize,
+    /// Deliveries per line.
+    pub per_line: usize,
+    /// Lines.
+    pub lines: usize,
+    /// Deliveries that wait for their own time.
+    pub timed: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    shelves: BTreeMap<Group, Shelf>,
+    timed: BTreeMap<(Timestamp, Place), Delivery>,
+    timed_from: Option<Timestamp>,
+    lines: HashMap<Line, LineQueue>,
+    halted_lines: usize,
+    other_lines: bool,
+    /// No delivery here ends by itself before this.
+    deadline: Option<Timestamp>,
+    refill: RefillState,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum RefillState {
+    #[default]
+    Idle,
+    /// Asked for; `missed`: something was left to the store meanwhile, which the answer may not know of.
+    Asked { missed: bool },
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    items: BTreeMap<Place, Delivery>,
+    more: bool,
+}
+
+#[derive(Debug, Default)]
+struct LineQueue {
+    head: Head,
+    behind: BTreeMap<Place, Delivery>,
+    more: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Head {
+    #[default]
+    None,
+    /// On a shelf, among the timed, or in flight. Once tried it keeps its turn until it is final.
+    Exposed { id: DeliveryId, place: Place, tried: bool },
+    /// It died, and the line stands until a person resumes it.
+    Halted { id: DeliveryId },
+}
+
+impl LineQueue {
+    /// Nothing is left here behind the head, but there is more in the store.
+    fn runs_dry(&self) -> bool {
+        self.more && self.behind.is_empty() && !matches!(self.head, Head::Halted { .. })
+    }
+}
+
+impl Queue {
+    /// With `backlog`, the store may have more than this.
+    pub(super) fn new(backlog: bool) -> Self {
+        Self { other_lines: backlog, timed_from: backlog.then_some(Timestamp::MIN), ..Self::default() }
+    }
+
+    /// Whether anything waits here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.timed.is_empty() && self.shelves.values().all(|shelf| shelf.items.is_empty()) && self.lines.is_empty()
+    }
+    /// How many wait here.
+    pub(super) fn len(&self) -> usize {
+        self.timed.len()
+            + self.shelves.values().map(|shelf| shelf.items.len()).sum::<usize>()
+            + self.lines.values().map(|line| line.behind.len()).sum::<usize>()
+    }
+    /// All that wait here, in no order that matters.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Delivery> {
+        (self.timed.values())
+            .chain(self.shelves.values().flat_map(|shelf| shelf.items.values()))
+            .chain(self.lines.values().flat_map(|line| line.behind.values()))
+    }
+
+    /// A delivery that is new, or comes back after an attempt.
+    pub(super) fn insert(&mut self, delivery: Delivery, policy: &Policy, now: Timestamp) {
+        let ends = delivery.expires_at.map_or(delivery.too_old_at, |expiry| expiry.min(delivery.too_old_at));
+        self.deadline = Some(self.deadline.map_or(ends, |deadline| deadline.min(ends)));
+        match delivery.status {
+            Status::RetryScheduled { at, reason } if at > now => {
+                if let (OwnTime::RetryBackoff, Some(line)) = (reason, policy.ordering.line(&delivery)) {
+                    self.expose(line, &delivery);
+                }
+                self.insert_timed(at, delivery, policy);
+            }
+            _ => self.insert_due(delivery, policy),
+        }
+    }
+
+    fn insert_timed(&mut self, at: Timestamp, delivery: Delivery, policy: &Policy) {
+        if self.timed_from.is_some_and(|from| at >= from) {
+            self.leave_timed(at, &delivery, policy);
+            return;
+        }
+        self.timed.insert((at, delivery.place), delivery);
+        if self.timed.len() > TIMED {
+            let ((at, _), last) = self.timed.pop_last().expect("it is over its size");
+            self.leave_timed(at, &last, policy);
+        }
+    }
+
+    /// Leaves a delivery that waits for its own time to the store, and with it the line that it heads: nothing else of
+    /// that line may go meanwhile.
+    fn leave_timed(&mut self, at: Timestamp, delivery: &Delivery, policy: &Policy) {
+        self.timed_from = Some(self.timed_from.map_or(at, |from| from.min(at)));
+        if let Some(line) = policy.ordering.line(delivery) {
+            let heads = |queue: &LineQueue| matches!(queue.head, Head::Exposed { id, .. } if id == delivery.id);
+            if self.lines.get(&line).is_some_and(heads) {
+                self.lines.remove(&line);
+            }
+        }
+        self.missed();
+    }
+
+    fn insert_due(&mut self, delivery: Delivery, policy: &Policy) {
+        match policy.ordering.line(&delivery) {
+            None => self.shelve(delivery, policy, Bound::Window),
+            Some(line) => self.join(line, delivery, policy),
+        }
+    }
+
+    fn shelve(&mut self, delivery: Delivery, policy: &Policy, bound: Bound) {
+        let group = group_of(&delivery, policy);
+        let shelf = self.shelves.entry(group).or_default();
+        let beyond = shelf.items.last_key_value().is_none_or(|(last, _)| delivery.place > *last);
+        if bound == Bound::Window && shelf.more && beyond {
+            self.missed();
+            return;
+        }
+        shelf.items.insert(delivery.place, delivery);
+        if bound == Bound::Window && shelf.items.len() > SHELF {
+            shelf.items.pop_last();
+            shelf.more = true;
+            self.missed();
+        }
+    }
+
+    /// A due delivery that keeps an order takes its place in its line.
+    fn join(&mut self, line: Line, delivery: Delivery, policy: &Policy) {
+        if !self.lines.contains_key(&line) && (self.active_lines() >= LINES || !self.knows_all_lines()) {
+            self.other_lines = true;
+            self.missed();
+            return;
+        }
+        let queue = self.lines.entry(line.clone()).or_default();
+        match queue.head {
+            Head::None if queue.more && queue.behind.is_empty() => self.missed(),
+            Head::None => self.expose_and_shelve(line, delivery, policy),
+            Head::Exposed { id, .. } if id == delivery.id => self.shelve(delivery, policy, Bound::None),
+            Head::Exposed { id, place, tried: false } if delivery.place < place => {
+                if let Some(head) = self.take_from_shelves(id) {
+                    self.stand_behind(&line, head);
+                    self.expose_and_shelve(line, delivery, policy);
+                } else {
+                    self.stand_behind(&line, delivery);
+                }
+            }
+            Head::Exposed { .. } => self.stand_behind(&line, delivery),
+            Head::Halted { .. } => self.missed(),
+        }
+    }
+
+    fn stand_behind(&mut self, line: &Line, delivery: Delivery) {
+        let queue = self.lines.get_mut(line).expect("the caller found it");
+        let beyond = queue.behind.last_key_value().is_none_or(|(last, _)| delivery.place > *last);
+        if queue.more && beyond {
+            self.missed();
+            return;
+        }
+        queue.behind.insert(delivery.place, delivery);
+        if queue.behind.len() > BEHIND {
+            queue.behind.pop_last();
+            queue.more = true;
+            self.missed();
+        }
+    }
+
+    /// Lines that may have something to send: not those that stand, or whose head waits for its own time.
+    fn active_lines(&self) -> usize {
+        self.lines.len().saturating_sub(self.halted_lines + self.timed.len())
+    }
+
+    /// Whether a line that is not here has nothing in the store either: else its head may be there.
+    const fn knows_all_lines(&self) -> bool {
+        !self.other_lines && self.timed_from.is_none()
+    }
+
+    /// `delivery` has the turn in its line: it is in flight, or waits here.
+    pub(super) fn expose(&mut self, line: Line, delivery: &Delivery) {
+        let head = Head::Exposed { id: delivery.id, place: delivery.place, tried: delivery.attempts_made > 0 };
+        self.lines.entry(line).or_default().head = head;
+    }
+
+    fn expose_and_shelve(&mut self, line: Line, delivery: Delivery, policy: &Policy) {
+        self.expose(line, &delivery);
+        self.shelve(delivery, policy, Bound::None);
+    }
+
+    /// The head of `line` is out: it has been tried, and keeps its turn.
+    pub(super) fn head_started(&mut self, line: &Line) {
+        if let Some(Head::Exposed { tried, .. }) = self.lines.get_mut(line).map(|queue| &mut queue.head) {
+            *tried = true;
+        }
+    }
+
+    /// A delivery of `line` is final: if it was the head, the next one has its turn.
+    pub(super) fn done(&mut self, line: &Line, id: DeliveryId, policy: &Policy) {
+        let heads = |queue: &LineQueue| matches!(queue.head, Head::Exposed { id: head, .. } if head == id);
+        if self.lines.get(line).is_some_and(heads) {
+            self.advance(line, policy);
+        }
+    }
+
+    /// The line stands: `id` died, and a person must resume it. What is behind it stays in the store.
+    pub(super) fn halt(&mut self, line: Line, id: DeliveryId) {
+        let halted = LineQueue { head: Head::Halted { id }, behind: BTreeMap::new(), more: true };
+        let before = self.lines.insert(line, halted);
+        let stood = before.is_some_and(|queue| matches!(queue.head, Head::Halted { .. }));
+        self.halted_lines += usize::from(!stood);
+        self.missed();
+    }
+
+    /// A person resumes a line that stands: its next delivery is in the store.
+    pub(super) fn resume(&mut self, line: &Line) {
+        if self.lines.get(line).is_some_and(|queue| matches!(queue.head, Head::Halted { .. })) {
+            self.lines.remove(line);
+            self.halted_lines -= 1;
+            self.look_again();
+        }
+    }
+
+    fn advance(&mut self, line: &Line, policy: &Policy) {
+        let Some(queue) = self.lines.get_mut(line) else { return };
+        queue.head = Head::None;
+        match queue.behind.pop_first() {
+            Some((_, next)) => self.expose_and_shelve(line.clone(), next, policy),
+            None if queue.more => {}
+            None => {
+                self.lines.remove(line);
+            }
+        }
+    }
+
+    /// Whose turn it is in `line`, asked for the delivery `id`.
+    pub(super) fn turn(&self, line: Option<&Line>, id: DeliveryId) -> Turn {
+        match line.and_then(|line| self.lines.get(line)).map(|queue| queue.head) {
+            Some(Head::Exposed { id: head, .. }) if head != id => Turn::Behind(head),
+            Some(Head::Halted { id: head }) => Turn::Halted(head),
+            _ => Turn::Its,
+        }
+    }
+
+    /// Moves what has come due to where it can be found.
+    pub(super) fn promote(&mut self, now: Timestamp, policy: &Policy) {
+        while self.timed.first_key_value().is_some_and(|((at, _), _)| *at <= now) {
+            let (_, delivery) = self.timed.pop_first().expect("just seen");
+            self.insert_due(delivery, policy);
+        }
+    }
+
+    /// The first of each shelf.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = (Group, &Delivery)> {
+        self.shelves.iter().filter_map(|(group, shelf)| shelf.items.values().next().map(|first| (*group, first)))
+    }
+    /// The first of each shelf that is not `id`.
+    pub(super) fn firsts_but(&self, id: Option<DeliveryId>) -> impl Iterator<Item = (Group, &Delivery)> {
+        (self.shelves.iter())
+            .filter_map(move |(group, shelf)| shelf.items.values().find(|first| Some(first.id) != id).map(|first| (*group, first)))
+    }
+
+    /// Takes a delivery off its shelf.
+    pub(super) fn take(&mut self, group: Group, place: Place) -> Option<Delivery> {
+        self.shelves.get_mut(&group)?.items.remove(&place)
+    }
+
+    fn take_from_shelves(&mut self, id: DeliveryId) -> Option<Delivery> {
+        self.shelves.values_mut().find_map(|shelf| {
+            let place = *shelf.items.iter().find(|(_, delivery)| delivery.id == id)?.0;
+            shelf.items.remove(&place)
+        })
+    }
+
+    /// Takes a delivery out, wherever it waits.
+    pub(super) fn remove(&mut self, id: DeliveryId) -> Option<Delivery> {
+        if let Some(delivery) = self.take_from_shelves(id) {
+            return Some(delivery);
+        }
+        if let Some(key) = self.timed.iter().find(|(_, delivery)| delivery.id == id).map(|(key, _)| *key) {
+            return self.timed.remove(&key);
+        }
+        self.lines.values_mut().find_map(|line| {
+            let place = *line.behind.iter().find(|(_, delivery)| delivery.id == id)?.0;
+            line.behind.remove(&place)
+        })
+    }
+
+    /// The deliveries whose end has come, if any can have: stale or too old. They stay where they are.
+    pub(super) fn overdue(&mut self, now: Timestamp, over: impl Fn(&Delivery) -> bool) -> Vec<DeliveryId> {
+        if self.deadline.is_none_or(|deadline| deadline > now) {
+            return Vec::new();
+        }
+        let ends = |delivery: &Delivery| delivery.expires_at.map_or(delivery.too_old_at, |expiry| expiry.min(delivery.too_old_at));
+        let ids = self.iter().filter(|delivery| over(delivery)).map(|delivery| delivery.id).collect();
+        self.deadline = self.iter().filter(|delivery| !over(delivery)).map(ends).min();
+        ids
+    }
+
+    /// When something happens here by itself: a delivery's own time, or an end.
+    pub(super) fn next_event(&self) -> Option<Timestamp> {
+        let own = self.timed.first_key_value().map(|((at, _), _)| *at);
+        let deadline = self.deadline.filter(|_| !self.is_empty());
+        [own, self.timed_from, deadline].into_iter().flatten().min()
+    }
+
+    /// Whether to ask the store for more, now. Asked once, it waits for the answer.
+    pub(super) fn ask_for_more(&mut self, now: Timestamp) -> bool {
+        let wanted = self.refill == RefillState::Idle
+            && (self.timed_from.is_some_and(|from| from <= now)
+                || (self.other_lines && self.active_lines() < LINES / 2)
+                || self.shelves.values().any(|shelf| shelf.more && shelf.items.len() <= SHELF / 4)
+                || self.lines.values().any(LineQueue::runs_dry));
+        if wanted {
+            self.refill = RefillState::Asked { missed: false };
+        }
+        wanted
+    }
+
+    /// How much a refill may bring, with `out` deliveries of which the store does not know that they are under way.
+    pub(super) const fn wanted(out: usize) -> Wanted {
+        Wanted { per_shelf: SHELF + out, per_line: BEHIND + 1 + out, lines: LINES, timed: TIMED / 2 }
+    }
+
+    fn missed(&mut self) {
+        if let RefillState::Asked { missed } = &mut self.refill {
+            *missed = true;
+        }
+    }
+
+    /// Takes in what the store found. `known` tells which deliveries are under way or settled, but not yet stored so.
+    pub(super) fn refilled(&mut self, refill: Refill, policy: &Policy, now: Timestamp, known: impl Fn(&Delivery) -> bool) {
+        let missed = self.refill == (RefillState::Asked { missed: true });
+        self.refill = RefillState::Idle;
+        self.shelves.values_mut().for_each(|shelf| shelf.more = false);
+        self.lines.values_mut().filter(|line| !matches!(line.head, Head::Halted { .. })).for_each(|line| line.more = false);
+        (self.timed_from, self.other_lines) = (None, false);
+        let mut found = refill.deliveries;
+        found.retain(|delivery| !known(delivery) && !self.has(delivery, policy));
+        sort_for_insertion(&mut found);
+        for delivery in found {
+            self.insert(delivery, policy, now);
+        }
+        for group in refill.more.shelves {
+            self.shelves.entry(group).or_default().more = true;
+        }
+        for line in refill.more.lines {
+            self.lines.entry(line).or_default().more = true;
+        }
+        self.other_lines |= refill.more.other_lines;
+        self.timed_from = self.timed_from.into_iter().chain(refill.more.timed_from).min();
+        if missed {
+            self.look_again();
+        }
+    }
+
+    /// Something was left to the store that the last answer may not have known of.
+    fn look_again(&mut self) {
+        self.timed_from = Some(Timestamp::MIN);
+    }
+
+    fn has(&self, delivery: &Delivery, policy: &Policy) -> bool {
+        let behind = || {
+            let line = policy.ordering.line(delivery)?;
+            self.lines.get(&line)?.behind.get(&delivery.place)
+        };
+        let timed = || match delivery.status {
+            Status::RetryScheduled { at, .. } => self.timed.get(&(at, delivery.place)),
+            _ => None,
+        };
+        let shelf = self.shelves.get(&group_of(delivery, policy)).and_then(|shelf| shelf.items.get(&delivery.place));
+        shelf.or_else(behind).or_else(timed).is_some()
+    }
+
+    /// The policy changed: everything finds its place anew. The caller tells again which lines stand and which
+    /// deliveries are in flight before it puts back what this returns.
+    pub(super) fn take_all(&mut self) -> Vec<Delivery> {
+        let before = std::mem::take(self);
+        self.refill = before.refill;
+        self.missed();
+        let more = before.shelves.values().any(|shelf| shelf.more) || before.lines.values().any(|line| line.more);
+        if more || before.other_lines || before.timed_from.is_some() {
+            self.look_again();
+        }
+        let shelved = before.shelves.into_values().flat_map(|shelf| shelf.items.into_values());
+        let behind = before.lines.into_values().flat_map(|line| line.behind.into_values());
+        let mut all: Vec<Delivery> = shelved.chain(behind).chain(before.timed.into_values()).collect();
+        sort_for_insertion(&mut all);
+        all
+    }
+}
+
+/// In order, so that the first of a line becomes its head; one that was tried before has its turn already.
+fn sort_for_insertion(deliveries: &mut [Delivery]) {
+    deliveries.sort_by_key(|delivery| (delivery.attempts_made == 0, delivery.place));
+}
+
+/// Whether a shelf keeps to its size. Heads of lines are bounded by the number of lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Window,
+    None,
+}
+
+fn group_of(delivery: &Delivery, policy: &Policy) -> Group {
+    let quiet = if policy.quiet.is_empty() { WindowMask::default() } else { policy.quiet.mask_for(&delivery.event_type) };
+    Group { priority: delivery.priority, quiet }
+}
