@@ -147,7 +147,14 @@ impl Breaker {
     }
 
     /// An attempt of `generation` for `delivery` ended at `now` with `bearing`.
-    pub fn observe(&mut self, policy: &BreakerPolicy, now: Now, generation: u32, delivery: DeliveryId, bearing: Bearing) -> Option<BreakerChange> {
+    pub fn observe(
+        &mut self,
+        policy: &BreakerPolicy,
+        now: Now,
+        generation: u32,
+        delivery: DeliveryId,
+        bearing: Bearing,
+    ) -> Option<BreakerChange> {
         if generation != self.generation {
             return None;
         }
@@ -168,7 +175,8 @@ impl Breaker {
                     Bearing::Failure => Some(open(policy, now.wall, trips.saturating_add(1))),
                     Bearing::Success => {
                         *successes += 1;
-                        (*successes >= policy.successes_to_close).then(|| (Phase::default(), BreakerChange::Closed))
+                        (*successes >= policy.successes_to_close)
+                            .then(|| (Phase::default(), BreakerChange::Closed))
                     }
                 }
             }
@@ -185,7 +193,10 @@ impl Breaker {
 fn open(policy: &BreakerPolicy, now: Timestamp, trips: u32) -> (Phase, BreakerChange) {
     let doubled = policy.open.scaled(1 << (trips - 1).min(30), 1);
     let until = now + doubled.min(policy.max_open);
-    (Phase::Open { since: now, until, trips, successes: 0, probe_out: false }, BreakerChange::Opened { until })
+    (
+        Phase::Open { since: now, until, trips, successes: 0, probe_out: false },
+        BreakerChange::Opened { until },
+    )
 }
 
 /// Successes and failures of the last while, in six slices: the oldest slice leaves as a whole.
@@ -221,7 +232,9 @@ impl Window {
         let newest = Self::number(policy, now);
         let (successes, failures) = (self.slices.iter())
             .filter(|slice| slice.number > newest - 6 && slice.number <= newest)
-            .fold((0_u64, 0_u64), |(s, f), slice| (s + u64::from(slice.successes), f + u64::from(slice.failures)));
+            .fold((0_u64, 0_u64), |(s, f), slice| {
+                (s + u64::from(slice.successes), f + u64::from(slice.failures))
+            });
         let all = successes + failures;
         all >= u64::from(policy.min_attempts) && failures as f64 >= policy.failure_ratio * all as f64
     }

@@ -249,15 +249,23 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Delivered => f.write_str("delivered"),
-            Self::DeadLetter(Dead::AttemptsUsedUp(last)) => write!(f, "every attempt was used; the last ended with {last}"),
-            Self::DeadLetter(Dead::Gone) => f.write_str("the destination answered 410: it never wants this again"),
-            Self::DeadLetter(Dead::PermanentStatus(status)) => write!(f, "the destination answered {status}, which it lists as permanent"),
+            Self::DeadLetter(Dead::AttemptsUsedUp(last)) => {
+                write!(f, "every attempt was used; the last ended with {last}")
+            }
+            Self::DeadLetter(Dead::Gone) => {
+                f.write_str("the destination answered 410: it never wants this again")
+            }
+            Self::DeadLetter(Dead::PermanentStatus(status)) => {
+                write!(f, "the destination answered {status}, which it lists as permanent")
+            }
             Self::DeadLetter(Dead::TooOld(Some(hold))) => write!(f, "passed the maximum age behind {hold}"),
             Self::DeadLetter(Dead::TooOld(None)) => f.write_str("passed the maximum age"),
             Self::Expired(Late::OnArrival) => f.write_str("was already expired when it was accepted"),
             Self::Expired(Late::Behind(hold)) => write!(f, "expired behind {hold}"),
             Self::Expired(Late::InQueue) => f.write_str("expired before its turn came in the queue"),
-            Self::Expired(Late::RetryTooLate(last)) => write!(f, "ended with {last}, and the next retry would start after its expiry"),
+            Self::Expired(Late::RetryTooLate(last)) => {
+                write!(f, "ended with {last}, and the next retry would start after its expiry")
+            }
             Self::Cancelled(Withdrawn::ByRequest) => f.write_str("withdrawn by request"),
             Self::Cancelled(Withdrawn::DestinationDeleted) => f.write_str("its destination was deleted"),
         }

@@ -190,19 +190,29 @@ impl Question<'_> {
             },
             Gate::Throttle => match lane.throttle.gate(now) {
                 ThrottleGate::Open | ThrottleGate::ForProbe => None,
-                ThrottleGate::ShutUntil(until) => Some(Hold::Throttled { until: Some(until), episode: lane.throttle.episodes() }),
-                ThrottleGate::AwaitsProbe => Some(Hold::Throttled { until: None, episode: lane.throttle.episodes() }),
+                ThrottleGate::ShutUntil(until) => {
+                    Some(Hold::Throttled { until: Some(until), episode: lane.throttle.episodes() })
+                }
+                ThrottleGate::AwaitsProbe => {
+                    Some(Hold::Throttled { until: None, episode: lane.throttle.episodes() })
+                }
             },
-            Gate::Unavailable => lane.unavailable_until.filter(|until| now < *until).map(|until| Hold::Unavailable { until }),
+            Gate::Unavailable => {
+                lane.unavailable_until.filter(|until| now < *until).map(|until| Hold::Unavailable { until })
+            }
             Gate::QuietHours if self.quiet.is_empty() => None,
-            Gate::QuietHours => self.policy.quiet.release(self.quiet, now).map(|until| Hold::QuietHours { until }),
+            Gate::QuietHours => {
+                self.policy.quiet.release(self.quiet, now).map(|until| Hold::QuietHours { until })
+            }
             Gate::Order => match self.turn {
                 Turn::Its => None,
                 Turn::Behind(head) => Some(Hold::OrderBlocked { head, halted: false }),
                 Turn::Halted(head) => Some(Hold::OrderBlocked { head, halted: true }),
             },
             Gate::Concurrency => lane.full(self.policy).map(|limit| Hold::AtCapacity { limit }),
-            Gate::Rate => lane.token_wait(self.policy, self.now.mono).map(|wait| Hold::RateLimited { until: now + wait }),
+            Gate::Rate => lane
+                .token_wait(self.policy, self.now.mono)
+                .map(|wait| Hold::RateLimited { until: now + wait }),
         }
     }
 
@@ -221,10 +231,12 @@ impl Question<'_> {
             return Some(End::DeadLetter(Dead::TooOld(behind)));
         }
         match self.delivery.status {
-            Status::RetryScheduled { at, reason } if self.too_late_at(at) => Some(End::Expired(Late::Behind(match reason {
-                OwnTime::Scheduled => HoldReason::Scheduled,
-                OwnTime::RetryBackoff => HoldReason::RetryBackoff,
-            }))),
+            Status::RetryScheduled { at, reason } if self.too_late_at(at) => {
+                Some(End::Expired(Late::Behind(match reason {
+                    OwnTime::Scheduled => HoldReason::Scheduled,
+                    OwnTime::RetryBackoff => HoldReason::RetryBackoff,
+                })))
+            }
             _ => None,
         }
     }

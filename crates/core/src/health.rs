@@ -54,7 +54,13 @@ pub enum DisabledCause {
 impl Health {
     /// An attempt for `delivery` ended at `now`. `rested_until` is the end of the last time the destination was left
     /// alone on purpose. Says so when that was one too many.
-    pub fn observe(&mut self, now: Timestamp, delivery: DeliveryId, outcome: &Outcome, rested_until: Option<Timestamp>) -> Option<DisabledCause> {
+    pub fn observe(
+        &mut self,
+        now: Timestamp,
+        delivery: DeliveryId,
+        outcome: &Outcome,
+        rested_until: Option<Timestamp>,
+    ) -> Option<DisabledCause> {
         if outcome.bearing() == Bearing::Success {
             *self = Self::default();
             return None;
@@ -117,7 +123,9 @@ mod tests {
     #[test]
     fn five_days_of_nothing_but_failures_disable_it() {
         let mut health = Health::default();
-        let failed = |health: &mut Health, hour: i64| health.observe(at(hour * HOUR), id(hour.unsigned_abs().into()), &Outcome::Timeout, None);
+        let failed = |health: &mut Health, hour: i64| {
+            health.observe(at(hour * HOUR), id(hour.unsigned_abs().into()), &Outcome::Timeout, None)
+        };
         for hour in 0..120 {
             assert_eq!(failed(&mut health, hour), None, "hour {hour}");
         }
@@ -128,13 +136,19 @@ mod tests {
     fn time_without_attempts_or_at_rest_does_not_count() {
         let mut health = Health::default();
         for day in 0..20 {
-            assert_eq!(health.observe(at(day * 24 * HOUR), id(day.unsigned_abs().into()), &Outcome::Timeout, None), None);
+            assert_eq!(
+                health.observe(at(day * 24 * HOUR), id(day.unsigned_abs().into()), &Outcome::Timeout, None),
+                None
+            );
         }
         let mut health = Health::default();
         for hour in 0..400 {
             let now = at(hour * HOUR);
             let rested = now - Millis::new(1_000);
-            assert_eq!(health.observe(now, id(hour.unsigned_abs().into()), &Outcome::Timeout, Some(rested)), None);
+            assert_eq!(
+                health.observe(now, id(hour.unsigned_abs().into()), &Outcome::Timeout, Some(rested)),
+                None
+            );
         }
     }
 }

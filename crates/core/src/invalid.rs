@@ -46,7 +46,12 @@ impl Display for Invalid {
 }
 
 /// A number outside its range: `value` of `field` must lie in `least..=most`.
-pub fn check_range<N: Copy + PartialOrd + Display>(field: &str, value: N, least: N, most: N) -> Result<N, Invalid> {
+pub fn check_range<N: Copy + PartialOrd + Display>(
+    field: &str,
+    value: N,
+    least: N,
+    most: N,
+) -> Result<N, Invalid> {
     if value < least || value > most {
         return Err(Invalid::new(field, value, format!("{least} to {most}")));
     }

@@ -198,10 +198,21 @@ impl LaneState {
     }
 
     /// An attempt ended: what does that say about the destination?
-    pub fn finish(&mut self, now: Now, policy: &Policy, delivery: DeliveryId, attempt: &Attempt, report: &Report) -> Aftermath {
+    pub fn finish(
+        &mut self,
+        now: Now,
+        policy: &Policy,
+        delivery: DeliveryId,
+        attempt: &Attempt,
+        report: &Report,
+    ) -> Aftermath {
         self.in_flight = self.in_flight.saturating_sub(1);
         let outcome = report.outcome;
-        let bearing = if attempt.cut_short && outcome == Outcome::Timeout { Bearing::Neutral } else { outcome.bearing() };
+        let bearing = if attempt.cut_short && outcome == Outcome::Timeout {
+            Bearing::Neutral
+        } else {
+            outcome.bearing()
+        };
         let current = attempt.breaker_generation == self.breaker.generation()
             && attempt.throttle_generation == self.throttle.generation();
         let max = policy.max_concurrency.get();
@@ -215,7 +226,8 @@ impl LaneState {
         }
         let timeout = self.learn_timeout(now.wall, policy, attempt, report);
         let throttled = self.learn_pace(now, attempt, report);
-        let breaker = self.breaker.observe(&policy.breaker, now, attempt.breaker_generation, delivery, bearing);
+        let breaker =
+            self.breaker.observe(&policy.breaker, now, attempt.breaker_generation, delivery, bearing);
         match breaker {
             Some(BreakerChange::Opened { .. }) => {
                 self.ramp = Ramp::START;
@@ -266,7 +278,13 @@ impl LaneState {
 
     /// Which attempts say something about latency: those that were answered, and those that outlasted our patience; not
     /// one that expiry cut short, or that never reached them.
-    fn learn_timeout(&mut self, now: Timestamp, policy: &Policy, attempt: &Attempt, report: &Report) -> Option<TimeoutChange> {
+    fn learn_timeout(
+        &mut self,
+        now: Timestamp,
+        policy: &Policy,
+        attempt: &Attempt,
+        report: &Report,
+    ) -> Option<TimeoutChange> {
         let (elapsed, timeout) = (report.elapsed, attempt.timeout);
         let probe = attempt.probe == Some(Probe::Breaker);
         let guarded = policy.breaker.enabled;

@@ -194,7 +194,11 @@ mod tests {
             (199, None, "http_error", Bearing::Failure, true),
         ] {
             let outcome = Outcome::classify(status, retry_after);
-            assert_eq!((outcome.word(), outcome.bearing(), outcome.uses_attempt()), (word, bearing, uses), "{status}");
+            assert_eq!(
+                (outcome.word(), outcome.bearing(), outcome.uses_attempt()),
+                (word, bearing, uses),
+                "{status}"
+            );
             assert_eq!(outcome.status(), Some(status));
         }
     }

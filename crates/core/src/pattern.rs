@@ -61,6 +61,10 @@ impl Pattern {
         let fine = is_well_formed(text, |segment| segment == "*" || is_name_segment(segment));
         if fine { Ok(Self(text.into())) } else { Err(refusal(text, PATTERN_RULE)) }
     }
+    /// `*`, which matches every name.
+    pub fn any() -> Self {
+        Self("*".into())
+    }
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -145,7 +149,8 @@ impl Patterns {
     /// caller names the list with [`Invalid::under`].
     pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, Invalid> {
         if texts.len() > Self::MAX {
-            return Err(Invalid::new("", format_args!("{} patterns", texts.len()), "at most 100 patterns"));
+            let allowed = format!("at most {} patterns", Self::MAX);
+            return Err(Invalid::new("", format_args!("{} patterns", texts.len()), allowed));
         }
         let parsed: Result<_, _> = texts
             .iter()

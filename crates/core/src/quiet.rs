@@ -23,8 +23,8 @@ pub use window::{Window, WindowSpec};
 
 /// How far a search for an opening goes. A set of windows that passed [`QuietHours::new`] opens sooner.
 const SEARCH_LIMIT: Millis = Millis::days(35);
-/// How far ahead [`QuietHours::intervals`] and [`QuietHours::next_change`] look: past a year, so that a window which only
-/// a change of the clocks brings about is found.
+/// How far ahead [`QuietHours::intervals`] and [`QuietHours::next_change`] look: past a year, so that a window which
+/// only a change of the clocks brings about is found.
 const HORIZON: Millis = Millis::days(400);
 
 /// The windows of one destination. Without any, all questions are answered at once.
@@ -70,9 +70,9 @@ impl QuietHours {
     pub const fn none() -> Self {
         Self { windows: Vec::new() }
     }
-    /// The windows of a destination as somebody writes them: at most 20, and for every event type they must open now and
-    /// then. What that means is told at [`openings`]. The fault's field is empty: the caller names it
-    /// with [`Invalid::under`].
+    /// The windows of a destination as somebody writes them: at most 20, and for every event type they must leave an
+    /// opening at least every three weeks, judged over two years from 2026 on. The fault's field is empty: the caller
+    /// names it with [`Invalid::under`].
     pub fn new(windows: Vec<Window>) -> Result<Self, Invalid> {
         let hours = Self::restore(windows)?;
         openings::check(&hours)?;
@@ -82,7 +82,8 @@ impl QuietHours {
     /// them leave no opening, [`release`](Self::release) still ends.
     pub fn restore(windows: Vec<Window>) -> Result<Self, Invalid> {
         if windows.len() > Self::MAX_WINDOWS {
-            return Err(Invalid::new("", format_args!("{} windows", windows.len()), "at most 20 windows"));
+            let allowed = format!("at most {} windows", Self::MAX_WINDOWS);
+            return Err(Invalid::new("", format_args!("{} windows", windows.len()), allowed));
         }
         Ok(Self { windows })
     }

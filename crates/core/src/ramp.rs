@@ -32,7 +32,11 @@ mod tests {
         let mut ramp = Ramp::START;
         let mut seen = vec![];
         for success in [true, true, true, true, false, false, false, false, true] {
-            if success { ramp.raise(5) } else { ramp.lower(5) }
+            if success {
+                ramp.raise(5)
+            } else {
+                ramp.lower(5)
+            }
             seen.push(ramp.limit(5));
         }
         assert_eq!(seen, [2, 4, 5, 5, 2, 1, 1, 1, 2]);

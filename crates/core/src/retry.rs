@@ -58,11 +58,21 @@ impl RetryPolicy {
         let field = "delays_seconds";
         let max_attempts = check_range("max_attempts", max_attempts, 1, u64::from(limits::MAX_ATTEMPTS))?;
         if delays.is_empty() || delays.len() > limits::MAX_DELAYS {
-            return Err(Invalid::new(field, format_args!("a list of {}", delays.len()), format!("1 to {} delays", limits::MAX_DELAYS)));
+            return Err(Invalid::new(
+                field,
+                format_args!("a list of {}", delays.len()),
+                format!("1 to {} delays", limits::MAX_DELAYS),
+            ));
         }
         for (index, delay) in delays.iter().enumerate() {
             if *delay < limits::MIN_DELAY || *delay > limits::MAX_DELAY {
-                return Err(Invalid::new("", delay, format!("{} to {}", limits::MIN_DELAY, limits::MAX_DELAY)).at(index).under(field));
+                return Err(Invalid::new(
+                    "",
+                    delay,
+                    format!("{} to {}", limits::MIN_DELAY, limits::MAX_DELAY),
+                )
+                .at(index)
+                .under(field));
             }
         }
         Ok(Self { max_attempts: u32::try_from(max_attempts).expect("in range"), delays, jitter })
@@ -184,14 +194,16 @@ mod tests {
             (Some(899), &[30, 30, 30, 30, 60, 60, 60, 60]),
             (Some(900), &[30, 120, 600, 3_600]),
         ] {
-            let plan = RetryPlan::choose(RetrySources { ttl: ttl.map(Millis::seconds), ..Default::default() });
+            let plan =
+                RetryPlan::choose(RetrySources { ttl: ttl.map(Millis::seconds), ..Default::default() });
             assert_eq!(delays(&plan), expected, "{ttl:?}");
         }
     }
 
     #[test]
     fn the_nearest_word_counts() {
-        let policy = |seconds| Arc::new(RetryPolicy::new(3, vec![Millis::seconds(seconds)], Jitter::None).unwrap());
+        let policy =
+            |seconds| Arc::new(RetryPolicy::new(3, vec![Millis::seconds(seconds)], Jitter::None).unwrap());
         let (by_type, by_destination, by_account) = (policy(1), policy(2), policy(3));
         let ttl = Some(Millis::seconds(60));
         let mut sources = RetrySources { account: Some(&by_account), ..Default::default() };

@@ -52,7 +52,8 @@ pub struct Incoming {
 
 /// A delivery is accepted at `now`, on our clock: its expiry, its plan and its first status.
 pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms) -> Delivery {
-    let expires_at = [incoming.expires_at, incoming.ttl.map(|ttl| now + ttl), terms.type_ttl.map(|ttl| now + ttl)];
+    let expires_at =
+        [incoming.expires_at, incoming.ttl.map(|ttl| now + ttl), terms.type_ttl.map(|ttl| now + ttl)];
     let expires_at = expires_at.into_iter().flatten().min();
     let plan = RetryPlan::choose(RetrySources {
         event_type: terms.type_retry.as_ref(),
@@ -69,7 +70,10 @@ pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms
     let max_age = terms.max_age.unwrap_or(limits::DEFAULT_MAX_AGE).min(limits::MAX_MAX_AGE);
     Delivery {
         id: incoming.id,
-        place: Place { occurred_at: incoming.occurred_at.map_or(now, |at| at.min(now)), sequence: incoming.sequence },
+        place: Place {
+            occurred_at: incoming.occurred_at.map_or(now, |at| at.min(now)),
+            sequence: incoming.sequence,
+        },
         priority: incoming.priority,
         event_type: incoming.event_type,
         ordering_key: incoming.ordering_key,
@@ -102,7 +106,8 @@ pub fn settle(now: Timestamp, delivery: &mut Delivery, policy: &Policy, outcome:
 /// Retry, expire or give up: in that order of preference, without ever starting at or after expiry.
 fn after_failure(now: Timestamp, delivery: &Delivery, failure: Outcome, draw: Draw) -> Status {
     let late = Status::Final(End::Expired(Late::RetryTooLate(failure)));
-    let too_late = |at| delivery.expires_at.is_some_and(|expiry: Timestamp| expiry - at < limits::MIN_TIME_TO_SEND);
+    let too_late =
+        |at| delivery.expires_at.is_some_and(|expiry: Timestamp| expiry - at < limits::MIN_TIME_TO_SEND);
     if too_late(now) {
         return late;
     }

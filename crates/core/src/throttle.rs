@@ -170,7 +170,10 @@ mod tests {
         for late in 1..5 {
             assert!(!throttle.rate_limited(at(late), before, None));
         }
-        assert!(!throttle.rate_limited(at(5), before, Some(Millis::seconds(1))), "a shorter word does not shorten");
+        assert!(
+            !throttle.rate_limited(at(5), before, Some(Millis::seconds(1))),
+            "a shorter word does not shorten"
+        );
         assert_eq!(throttle.gate(at(5)), ThrottleGate::ShutUntil(at(100)));
         throttle.rate_limited(at(6), before, Some(Millis::seconds(200)));
         assert_eq!(throttle.gate(at(6)), ThrottleGate::ShutUntil(at(206)), "a longer one lengthens");

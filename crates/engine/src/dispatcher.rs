@@ -218,7 +218,13 @@ impl Dispatcher {
     }
 
     /// Opens a destination's lane. With `backlog`, the store may hold open deliveries of it: the next step asks for them.
-    pub fn open(&mut self, account: AccountNo, policy: Arc<Policy>, state: LaneState, backlog: bool) -> LaneId {
+    pub fn open(
+        &mut self,
+        account: AccountNo,
+        policy: Arc<Policy>,
+        state: LaneState,
+        backlog: bool,
+    ) -> LaneId {
         let id = LaneId(u32::try_from(self.lanes.len()).expect("fewer than 2³² destinations"));
         let lane = Lane::new(id, account, policy, state, backlog);
         self.lanes.push(lane);
@@ -305,7 +311,15 @@ impl Dispatcher {
         self.run(lane);
     }
 
-    fn finished(&mut self, now: Now, id: LaneId, delivery: DeliveryId, report: &Report, draw: Draw, effects: &mut Vec<Effect>) {
+    fn finished(
+        &mut self,
+        now: Now,
+        id: LaneId,
+        delivery: DeliveryId,
+        report: &Report,
+        draw: Draw,
+        effects: &mut Vec<Effect>,
+    ) {
         let lane = &mut self.lanes[id.index()];
         let before = (lane.trust(), lane.state().in_flight);
         lane.finished(now, delivery, report, draw, effects);
@@ -343,7 +357,8 @@ impl Dispatcher {
                     self.run(id);
                 }
                 Poll::Sleep(until) => {
-                    if let Some(until) = until.filter(|until| lane.wake_at.is_none_or(|armed| *until < armed)) {
+                    if let Some(until) = until.filter(|until| lane.wake_at.is_none_or(|armed| *until < armed))
+                    {
                         lane.wake_at = Some(until);
                         self.timers.arm(until, id);
                     }

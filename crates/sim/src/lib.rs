@@ -1,1 +1,16 @@
-//! To be written.
+//! The world, modelled, under one seed.
+//!
+//! The real dispatcher and the real rules run on a virtual clock, against modelled destinations: months in seconds, the
+//! same result each time. [`run::Sim`] is the driver; [`world`] holds the destinations, [`traffic`] the publishers,
+//! [`backing`] what survives a crash, [`oracle`] the bounds that must hold after every step, [`scenario`] the built-in
+//! experiments and the files that people write.
+
+pub mod backing;
+pub mod chance;
+pub mod oracle;
+pub mod report;
+pub mod run;
+pub mod scenario;
+pub mod series;
+pub mod traffic;
+pub mod world;

@@ -127,9 +127,15 @@ fn refused_policies_say_what_is_allowed() {
     let default = BreakerPolicy::default();
     for (policy, expected) in [
         (BreakerPolicy { failure_ratio: 0.0, ..default }, "`failure_ratio` is 0; allowed: above 0, up to 1"),
-        (BreakerPolicy { failure_ratio: f64::NAN, ..default }, "`failure_ratio` is NaN; allowed: above 0, up to 1"),
+        (
+            BreakerPolicy { failure_ratio: f64::NAN, ..default },
+            "`failure_ratio` is NaN; allowed: above 0, up to 1",
+        ),
         (BreakerPolicy { min_attempts: 0, ..default }, "`min_attempts` is 0; allowed: 1 to 10000"),
-        (BreakerPolicy { max_open: Millis::seconds(10), ..default }, "`max_open_seconds` is 10; allowed: 30 to 86400"),
+        (
+            BreakerPolicy { max_open: Millis::seconds(10), ..default },
+            "`max_open_seconds` is 10; allowed: 30 to 86400",
+        ),
     ] {
         assert_eq!(policy.validated().unwrap_err().to_string(), expected);
     }
@@ -139,7 +145,7 @@ fn refused_policies_say_what_is_allowed() {
 proptest! {
     /// Whatever comes back, and however the clocks run: never two probes at once, and never one before its time.
     #[test]
-    fn at_most_one_probe_is_out(steps in prop::collection::vec((0_i64..90_000, 0_u128..4, 0..3), 1..200)) {
+    fn at_most_one_probe_is_out(steps in prop::collection::vec((0_i64..90_000, 0_u128..4, 0_usize..3), 1..200)) {
         let mut bench = Bench::new();
         let mut out = vec![];
         for (pass, delivery, bearing) in steps {

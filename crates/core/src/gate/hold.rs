@@ -100,13 +100,22 @@ impl Hold {
             | Self::QuietHours { until }
             | Self::RateLimited { until } => Some(until),
             Self::CircuitOpen { until } | Self::Throttled { until, .. } => until,
-            Self::Disabled { .. } | Self::Paused { .. } | Self::OrderBlocked { .. } | Self::AtCapacity { .. } => None,
+            Self::Disabled { .. }
+            | Self::Paused { .. }
+            | Self::OrderBlocked { .. }
+            | Self::AtCapacity { .. } => None,
         }
     }
 
     /// Whether it concerns this one delivery (or its type, or its line), and not all of the destination's.
     pub const fn is_own(&self) -> bool {
-        matches!(self, Self::Scheduled { .. } | Self::RetryBackoff { .. } | Self::QuietHours { .. } | Self::OrderBlocked { .. })
+        matches!(
+            self,
+            Self::Scheduled { .. }
+                | Self::RetryBackoff { .. }
+                | Self::QuietHours { .. }
+                | Self::OrderBlocked { .. }
+        )
     }
 }
 
@@ -114,9 +123,14 @@ impl Hold {
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Disabled { since, cause: DisabledCause::ByRequest } => write!(f, "switched off since {since}; enabling it releases what waits"),
+            Self::Disabled { since, cause: DisabledCause::ByRequest } => {
+                write!(f, "switched off since {since}; enabling it releases what waits")
+            }
             Self::Disabled { since, cause: DisabledCause::Gone } => {
-                write!(f, "disabled at {since} because it answered 410 for several deliveries; enabling it releases what waits")
+                write!(
+                    f,
+                    "disabled at {since} because it answered 410 for several deliveries; enabling it releases what waits"
+                )
             }
             Self::Disabled { since, cause: DisabledCause::Failing } => {
                 write!(f, "disabled at {since} after days without a success; enabling it releases what waits")
@@ -124,20 +138,34 @@ impl fmt::Display for Hold {
             Self::Paused { since } => write!(f, "paused since {since}; resuming it releases what waits"),
             Self::Scheduled { until } => write!(f, "its publisher asked for {until}"),
             Self::RetryBackoff { until } => write!(f, "its last attempt failed; the next is due at {until}"),
-            Self::CircuitOpen { until: Some(until) } => write!(f, "too many attempts failed; a probe goes at {until}"),
-            Self::CircuitOpen { until: None } => f.write_str("too many attempts failed; a probe is on its way"),
+            Self::CircuitOpen { until: Some(until) } => {
+                write!(f, "too many attempts failed; a probe goes at {until}")
+            }
+            Self::CircuitOpen { until: None } => {
+                f.write_str("too many attempts failed; a probe is on its way")
+            }
             Self::Throttled { until: Some(until), episode } => {
                 write!(f, "the destination answered 429 (episode {episode}); a probe goes at {until}")
             }
             Self::Throttled { until: None, episode } => {
                 write!(f, "the destination answered 429 (episode {episode}); a probe is on its way")
             }
-            Self::Unavailable { until } => write!(f, "the destination answered 503 and asked to wait until {until}"),
+            Self::Unavailable { until } => {
+                write!(f, "the destination answered 503 and asked to wait until {until}")
+            }
             Self::QuietHours { until } => write!(f, "quiet hours; they end at {until}"),
-            Self::OrderBlocked { head, halted: false } => write!(f, "waits for {head}, which comes before it"),
-            Self::OrderBlocked { head, halted: true } => write!(f, "halted because {head} could not be delivered; a person must resume it"),
-            Self::AtCapacity { limit } => write!(f, "all {limit} slots are taken; the next free one wakes it"),
-            Self::RateLimited { until } => write!(f, "the rate limit is spent; the next token comes at {until}"),
+            Self::OrderBlocked { head, halted: false } => {
+                write!(f, "waits for {head}, which comes before it")
+            }
+            Self::OrderBlocked { head, halted: true } => {
+                write!(f, "halted because {head} could not be delivered; a person must resume it")
+            }
+            Self::AtCapacity { limit } => {
+                write!(f, "all {limit} slots are taken; the next free one wakes it")
+            }
+            Self::RateLimited { until } => {
+                write!(f, "the rate limit is spent; the next token comes at {until}")
+            }
         }
     }
 }

@@ -44,6 +44,7 @@ fn names_are_dotted_segments_of_plain_characters() {
 
 #[test]
 fn a_star_stands_for_whole_segments_only() {
+    assert_eq!(Pattern::any(), pattern("*"));
     for good in ["*", "*.*", "a.*.b", "*.b", "a.b"] {
         assert_eq!(pattern(good).as_str(), good);
     }

@@ -4,8 +4,8 @@
 //! into the gap when clocks go forward), but windows in several zones may be such that they open only while the zones
 //! are so many hours apart, and a delivery does not live to see that. Looked at are two years from 2026 on, in
 //! stretches of three weeks that begin every two, so that each moment of the two years is within 14 + 21 days of an
-//! opening: that is the limit of [`QuietHours::release`]. The years are fixed, so that a set is refused or not
-//! whenever it is written.
+//! opening: that is the limit of [`QuietHours::release`]. The years are fixed, so that the answer does not depend on
+//! when it is asked for.
 //!
 //! The types that exist are not known here. But a window concerns a type because patterns match it, and the names that
 //! several patterns match are again those of one pattern, their meet. Of all names that a meet stands for, the one with
@@ -14,7 +14,7 @@
 
 use std::collections::HashSet;
 
-use super::{QuietHours, WindowMask, instant, second_of};
+use super::{QuietHours, SEARCH_LIMIT, WindowMask, instant, second_of};
 use crate::invalid::Invalid;
 use crate::pattern::Pattern;
 use crate::time::{Millis, Timestamp};
@@ -24,6 +24,8 @@ const FIRST_STRETCH: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 const STRETCHES: i64 = 53;
 const STRETCH_EVERY: Millis = Millis::days(14);
 const STRETCH_LENGTH: Millis = Millis::days(21);
+// What passes here must not run into the limit of the search.
+const _: () = assert!(STRETCH_EVERY.get() + STRETCH_LENGTH.get() <= SEARCH_LIMIT.get());
 /// Patterns that nest or exclude each other, as names do in practice, have no more meets than there are patterns:
 /// 2,000 at most. Only patterns made to cross each other have more, and then the check must end.
 const MAX_MEETS: usize = 4_096;
@@ -75,8 +77,7 @@ fn covering_sets(hours: &QuietHours, from: i64, to: i64) -> HashSet<WindowMask> 
 
 /// Masks such that the mask of each event type is a part of one of them, and each is the mask of some type.
 fn masks_of_types(hours: &QuietHours) -> Result<HashSet<WindowMask>, Invalid> {
-    let any = Pattern::parse("*")?;
-    let mut meets = HashSet::from([any]);
+    let mut meets = HashSet::from([Pattern::any()]);
     let written: HashSet<&Pattern> = hours.windows.iter().flat_map(|window| window.applies_to()).collect();
     for pattern in written {
         let narrower: Vec<_> = meets.iter().filter_map(|met| met.meet(pattern)).collect();

@@ -24,7 +24,8 @@ pub struct WindowSpec {
     pub timezone: String,
     /// `HH:MM` or `HH:MM:SS`, the first quiet second.
     pub quiet_start: String,
-    /// Likewise, the first second that is open again; `24:00` is the end of the day. Before `quiet_start`: on the next day.
+    /// Likewise, the first second that is open again; `24:00` is the end of the day. If before `quiet_start`, it is on
+    /// the next day.
     pub quiet_end: String,
     /// The days on which the window starts, `mon` to `sun`; none means every day.
     pub days: Vec<String>,

@@ -48,12 +48,15 @@ impl Timeouts {
     /// Too many of the most recent attempts timed out: lengthens without regard to the rest of the week, in which a
     /// destination that has just become slow looks fast.
     pub(super) fn answer_spike(&mut self, call: Call<'_>) -> Option<ChangeReason> {
-        if !self.recent.spikes(call.params) {
+        if call.mode != TimeoutMode::Adaptive || !self.recent.spikes(call.params) {
             return None;
         }
-        // Even at the longest timeout: the same timeouts are not to ask again with each attempt.
+        // The same timeouts are not to ask again with each attempt.
         self.recent = Recent::default();
         let current = self.current(call);
+        if current >= call.params.max {
+            return None;
+        }
         let computed = match self.estimate(call) {
             Quantile::At(p99) => call.params.computed(p99),
             Quantile::Empty | Quantile::AmongCensored { .. } => current,

@@ -35,9 +35,10 @@ impl Timeouts {
         self.latencies.today(call.now, call.params).record(elapsed);
         self.count(false);
         if probe && call.mode == TimeoutMode::Adaptive && elapsed > self.current(call) {
-            return self.lengthen(call, call.params.computed(elapsed), ChangeReason::SlowProbe);
+            return self.lengthen(call, call.params.computed(elapsed), ChangeReason::SlowProbe).or(released);
         }
-        released
+        // It may be the one that makes the attempts enough to see a spike.
+        self.answer_spike(call).or(released)
     }
 
     /// Keeps a failure back until it is known whether the breaker opens on it.
@@ -82,9 +83,6 @@ impl Timeouts {
         }
         for _ in 0..timeouts {
             self.count(true);
-        }
-        if call.mode != TimeoutMode::Adaptive {
-            return None;
         }
         self.take_back_step(call).or_else(|| self.answer_spike(call))
     }

@@ -55,7 +55,9 @@ impl Capacity {
             && match trust {
                 Trust::Proven => true,
                 Trust::Unproven => unproven + suspect < (self.slots / 2).max(1),
-                Trust::Suspect => suspect < (self.slots / 4).max(1) && unproven + suspect < (self.slots / 2).max(1),
+                Trust::Suspect => {
+                    suspect < (self.slots / 4).max(1) && unproven + suspect < (self.slots / 2).max(1)
+                }
             }
     }
 

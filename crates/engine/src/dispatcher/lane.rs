@@ -82,7 +82,13 @@ struct Blocked {
 }
 
 impl Lane {
-    pub(super) fn new(id: LaneId, account: AccountNo, policy: Arc<Policy>, state: LaneState, backlog: bool) -> Self {
+    pub(super) fn new(
+        id: LaneId,
+        account: AccountNo,
+        policy: Arc<Policy>,
+        state: LaneState,
+        backlog: bool,
+    ) -> Self {
         let mut lane = Self {
             id,
             account,
@@ -194,7 +200,8 @@ impl Lane {
     pub(super) fn saved(&mut self, mark: Mark) -> bool {
         self.unsaved.retain(|(settle, _)| *settle > mark.settles);
         let waited = self.state.unsaved_starts >= self.policy.max_concurrency.get();
-        self.state.unsaved_starts = u32::try_from(self.mark.starts.saturating_sub(mark.starts)).unwrap_or(u32::MAX);
+        self.state.unsaved_starts =
+            u32::try_from(self.mark.starts.saturating_sub(mark.starts)).unwrap_or(u32::MAX);
         waited
     }
 
@@ -262,7 +269,14 @@ impl Lane {
         }
     }
 
-    pub(super) fn finished(&mut self, now: Now, id: DeliveryId, report: &Report, draw: Draw, effects: &mut Vec<Effect>) {
+    pub(super) fn finished(
+        &mut self,
+        now: Now,
+        id: DeliveryId,
+        report: &Report,
+        draw: Draw,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(index) = self.flights.iter().position(|flight| flight.delivery.id == id) else { return };
         let Flight { mut delivery, attempt, cancelled } = self.flights.swap_remove(index);
         let aftermath = self.state.finish(now, &self.policy, id, &attempt, report);
@@ -283,7 +297,13 @@ impl Lane {
     }
 
     /// A delivery is over: its line goes on, or stands.
-    fn end(&mut self, mut delivery: Delivery, end: End, attempt: Option<(Attempt, Report)>, effects: &mut Vec<Effect>) {
+    fn end(
+        &mut self,
+        mut delivery: Delivery,
+        end: End,
+        attempt: Option<(Attempt, Report)>,
+        effects: &mut Vec<Effect>,
+    ) {
         delivery.status = Status::Final(end);
         if let Some(line) = self.policy.ordering.line(&delivery) {
             let was_head = self.queue.turn(Some(&line), delivery.id) == Turn::Its;
@@ -301,7 +321,12 @@ impl Lane {
     fn store(&mut self, delivery: Delivery, attempt: Option<(Attempt, Report)>, effects: &mut Vec<Effect>) {
         self.mark.settles += 1;
         self.unsaved.push((self.mark.settles, delivery.place));
-        effects.push(Effect::Settle { lane: self.id, delivery: Box::new(delivery), attempt, mark: self.mark });
+        effects.push(Effect::Settle {
+            lane: self.id,
+            delivery: Box::new(delivery),
+            attempt,
+            mark: self.mark,
+        });
     }
 
     /// Looks at the lane: starts one delivery if one may go, else says when to look again.
@@ -347,13 +372,18 @@ impl Lane {
     fn choose(&mut self, now: Now) -> Result<Candidate, Blocked> {
         let mut best: Option<(Candidate, Place, u8)> = None;
         let mut blocked = Blocked::default();
-        let oldest_turn = self.mark.starts % u64::from(limits::STARTS_PER_OLDEST) == u64::from(limits::STARTS_PER_OLDEST) - 1;
+        let oldest_turn = self.mark.starts % u64::from(limits::STARTS_PER_OLDEST)
+            == u64::from(limits::STARTS_PER_OLDEST) - 1;
         for (group, delivery) in self.queue.firsts() {
             match self.decide(now, group, delivery) {
                 Decision::Go(go) => {
                     let urgency = if oldest_turn || go.probe.is_some() { 0 } else { group.priority.get() };
-                    if best.as_ref().is_none_or(|(_, place, level)| (urgency, delivery.place) < (*level, *place)) {
-                        best = Some((Candidate { group, place: delivery.place, go }, delivery.place, urgency));
+                    if best
+                        .as_ref()
+                        .is_none_or(|(_, place, level)| (urgency, delivery.place) < (*level, *place))
+                    {
+                        best =
+                            Some((Candidate { group, place: delivery.place, go }, delivery.place, urgency));
                     }
                 }
                 Decision::Wait(wait) => {
@@ -368,7 +398,9 @@ impl Lane {
             }
         }
         match best {
-            Some((candidate, ..)) if candidate.go.probe.is_some() => Ok(self.another_probe(now).unwrap_or(candidate)),
+            Some((candidate, ..)) if candidate.go.probe.is_some() => {
+                Ok(self.another_probe(now).unwrap_or(candidate))
+            }
             Some((candidate, ..)) => Ok(candidate),
             None => Err(blocked),
         }
@@ -388,11 +420,19 @@ impl Lane {
 
     /// What lies on a shelf has its turn: the queue exposes only heads.
     fn decide(&self, now: Now, group: Group, delivery: &Delivery) -> Decision {
-        gate::decide(&Question { now, delivery, turn: Turn::Its, quiet: group.quiet, policy: &self.policy, lane: &self.state })
+        gate::decide(&Question {
+            now,
+            delivery,
+            turn: Turn::Its,
+            quiet: group.quiet,
+            policy: &self.policy,
+            lane: &self.state,
+        })
     }
 
     fn start(&mut self, now: Now, candidate: &Candidate, effects: &mut Vec<Effect>) {
-        let mut delivery = self.queue.take(candidate.group, candidate.place).expect("the candidate lies there");
+        let mut delivery =
+            self.queue.take(candidate.group, candidate.place).expect("the candidate lies there");
         delivery.status = Status::Delivering;
         let attempt = self.state.start(now, delivery.id, candidate.go);
         self.mark.starts += 1;

@@ -132,7 +132,9 @@ impl Queue {
 
     /// Whether anything waits here.
     pub(super) fn is_empty(&self) -> bool {
-        self.timed.is_empty() && self.shelves.values().all(|shelf| shelf.items.is_empty()) && self.lines.is_empty()
+        self.timed.is_empty()
+            && self.shelves.values().all(|shelf| shelf.items.is_empty())
+            && self.lines.is_empty()
     }
     /// How many wait here.
     pub(super) fn len(&self) -> usize {
@@ -179,7 +181,8 @@ impl Queue {
     fn leave_timed(&mut self, at: Timestamp, delivery: &Delivery, policy: &Policy) {
         self.timed_from = Some(self.timed_from.map_or(at, |from| from.min(at)));
         if let Some(line) = policy.ordering.line(delivery) {
-            let heads = |queue: &LineQueue| matches!(queue.head, Head::Exposed { id, .. } if id == delivery.id);
+            let heads =
+                |queue: &LineQueue| matches!(queue.head, Head::Exposed { id, .. } if id == delivery.id);
             if self.lines.get(&line).is_some_and(heads) {
                 self.lines.remove(&line);
             }
@@ -262,7 +265,8 @@ impl Queue {
 
     /// `delivery` has the turn in its line: it is in flight, or waits here.
     pub(super) fn expose(&mut self, line: Line, delivery: &Delivery) {
-        let head = Head::Exposed { id: delivery.id, place: delivery.place, tried: delivery.attempts_made > 0 };
+        let head =
+            Head::Exposed { id: delivery.id, place: delivery.place, tried: delivery.attempts_made > 0 };
         self.lines.entry(line).or_default().head = head;
     }
 
@@ -335,12 +339,15 @@ impl Queue {
 
     /// The first of each shelf.
     pub(super) fn firsts(&self) -> impl Iterator<Item = (Group, &Delivery)> {
-        self.shelves.iter().filter_map(|(group, shelf)| shelf.items.values().next().map(|first| (*group, first)))
+        self.shelves
+            .iter()
+            .filter_map(|(group, shelf)| shelf.items.values().next().map(|first| (*group, first)))
     }
     /// The first of each shelf that is not `id`.
     pub(super) fn firsts_but(&self, id: Option<DeliveryId>) -> impl Iterator<Item = (Group, &Delivery)> {
-        (self.shelves.iter())
-            .filter_map(move |(group, shelf)| shelf.items.values().find(|first| Some(first.id) != id).map(|first| (*group, first)))
+        (self.shelves.iter()).filter_map(move |(group, shelf)| {
+            shelf.items.values().find(|first| Some(first.id) != id).map(|first| (*group, first))
+        })
     }
 
     /// Takes a delivery off its shelf.
@@ -374,7 +381,9 @@ impl Queue {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return Vec::new();
         }
-        let ends = |delivery: &Delivery| delivery.expires_at.map_or(delivery.too_old_at, |expiry| expiry.min(delivery.too_old_at));
+        let ends = |delivery: &Delivery| {
+            delivery.expires_at.map_or(delivery.too_old_at, |expiry| expiry.min(delivery.too_old_at))
+        };
         let ids = self.iter().filter(|delivery| over(delivery)).map(|delivery| delivery.id).collect();
         self.deadline = self.iter().filter(|delivery| !over(delivery)).map(ends).min();
         ids
@@ -384,7 +393,9 @@ impl Queue {
     pub(super) fn next_event(&self) -> Option<Timestamp> {
         let own = self.timed.first_key_value().map(|((at, _), _)| *at);
         let deadline = self.deadline.filter(|_| !self.is_empty());
-        [own, self.timed_from, deadline].into_iter().flatten().min()
+        // While a refill is on its way, its answer wakes the lane.
+        let elsewhere = self.timed_from.filter(|_| self.refill == RefillState::Idle);
+        [own, elsewhere, deadline].into_iter().flatten().min()
     }
 
     /// Whether to ask the store for more, now. Asked once, it waits for the answer.
@@ -412,11 +423,20 @@ impl Queue {
     }
 
     /// Takes in what the store found. `known` tells which deliveries are under way or settled, but not yet stored so.
-    pub(super) fn refilled(&mut self, refill: Refill, policy: &Policy, now: Timestamp, known: impl Fn(&Delivery) -> bool) {
+    pub(super) fn refilled(
+        &mut self,
+        refill: Refill,
+        policy: &Policy,
+        now: Timestamp,
+        known: impl Fn(&Delivery) -> bool,
+    ) {
         let missed = self.refill == (RefillState::Asked { missed: true });
         self.refill = RefillState::Idle;
         self.shelves.values_mut().for_each(|shelf| shelf.more = false);
-        self.lines.values_mut().filter(|line| !matches!(line.head, Head::Halted { .. })).for_each(|line| line.more = false);
+        self.lines
+            .values_mut()
+            .filter(|line| !matches!(line.head, Head::Halted { .. }))
+            .for_each(|line| line.more = false);
         (self.timed_from, self.other_lines) = (None, false);
         let mut found = refill.deliveries;
         found.retain(|delivery| !known(delivery) && !self.has(delivery, policy));
@@ -451,7 +471,8 @@ impl Queue {
             Status::RetryScheduled { at, .. } => self.timed.get(&(at, delivery.place)),
             _ => None,
         };
-        let shelf = self.shelves.get(&group_of(delivery, policy)).and_then(|shelf| shelf.items.get(&delivery.place));
+        let shelf =
+            self.shelves.get(&group_of(delivery, policy)).and_then(|shelf| shelf.items.get(&delivery.place));
         shelf.or_else(behind).or_else(timed).is_some()
     }
 
@@ -461,7 +482,8 @@ impl Queue {
         let before = std::mem::take(self);
         self.refill = before.refill;
         self.missed();
-        let more = before.shelves.values().any(|shelf| shelf.more) || before.lines.values().any(|line| line.more);
+        let more =
+            before.shelves.values().any(|shelf| shelf.more) || before.lines.values().any(|line| line.more);
         if more || before.other_lines || before.timed_from.is_some() {
             self.look_again();
         }
@@ -486,6 +508,10 @@ enum Bound {
 }
 
 fn group_of(delivery: &Delivery, policy: &Policy) -> Group {
-    let quiet = if policy.quiet.is_empty() { WindowMask::default() } else { policy.quiet.mask_for(&delivery.event_type) };
+    let quiet = if policy.quiet.is_empty() {
+        WindowMask::default()
+    } else {
+        policy.quiet.mask_for(&delivery.event_type)
+    };
     Group { priority: delivery.priority, quiet }
 }

@@ -22,7 +22,11 @@ impl Timers {
     }
 
     /// The next lane whose time has come, if its timer still counts: `armed` tells when it wants to be woken.
-    pub(super) fn pop_due(&mut self, now: Timestamp, armed: impl Fn(LaneId) -> Option<Timestamp>) -> Option<LaneId> {
+    pub(super) fn pop_due(
+        &mut self,
+        now: Timestamp,
+        armed: impl Fn(LaneId) -> Option<Timestamp>,
+    ) -> Option<LaneId> {
         while let Some(Reverse((at, lane))) = self.0.peek().copied() {
             if at > now {
                 return None;

@@ -1,0 +1,1 @@
+//! Bounds that must hold after every step.

@@ -1,0 +1,637 @@
+//! One simulated node.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use tidegate_core::delivery::{Delivery, HoldReason, Status};
+use tidegate_core::gate::Decision;
+use tidegate_core::id::DeliveryId;
+use tidegate_core::lane::{Aftermath, LaneState, LastStop, SavedLane};
+use tidegate_core::policy::Policy;
+use tidegate_core::settle::{Incoming, accept};
+use tidegate_core::time::{Millis, Mono, Now, Timestamp};
+use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Effect, Input, LaneId, Mark, Refill, Sending};
+
+use super::{Commit, Faults, Setup};
+use crate::backing::Memory;
+use crate::chance::Chance;
+use crate::traffic::Source;
+use crate::world::{Answer, Model};
+
+/// The tick that makes up for a lost wake-up.
+const TICK: Millis = Millis::seconds(1);
+/// How long after an expiry the sweeper looks for what no lane has in memory.
+const SWEEP_AFTER: Millis = Millis::seconds(1);
+/// How long a crashed process is down, at most.
+const DOWN: f64 = 20_000.0;
+
+/// What an observer may look at.
+pub struct View<'a> {
+    /// The time.
+    pub now: Now,
+    /// The machine.
+    pub dispatcher: &'a Dispatcher,
+    /// The store.
+    pub backing: &'a Memory,
+}
+
+/// What happened.
+pub enum Note<'a> {
+    /// A delivery was accepted and is in the store.
+    Accepted(LaneId, &'a Delivery),
+    /// A request goes out.
+    Sent(LaneId, &'a Sending),
+    /// Its answer came, or its time ran out.
+    Answered(LaneId, &'a Sending, &'a Answer),
+    /// A delivery's new state is in the store.
+    Settled(LaneId, &'a Delivery),
+    /// Work waited, from when to when.
+    Held(LaneId, HoldReason, Timestamp, Timestamp),
+    /// Something about a destination changed.
+    Changed(LaneId, &'a Aftermath),
+    /// The process died: what was in flight is cut off.
+    Crashed,
+    /// It is back.
+    Restarted,
+    /// The wall clock was set.
+    ClockSet,
+    /// A step is over.
+    Stepped,
+}
+
+/// Watches a run: collects figures, or checks bounds.
+pub trait Observer {
+    /// `note` happened.
+    fn note(&mut self, view: &View<'_>, note: &Note<'_>);
+}
+
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn note(&mut self, view: &View<'_>, note: &Note<'_>) {
+        self.0.note(view, note);
+        self.1.note(view, note);
+    }
+}
+
+/// Watches nothing.
+impl Observer for () {
+    fn note(&mut self, _: &View<'_>, _: &Note<'_>) {}
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrive(u32),
+    Answer(u32),
+    Commit,
+    Wake,
+    ReadRefill(LaneId, u32),
+    HandRefill(LaneId, u32),
+    Sweep,
+    Crash,
+    Restart,
+    SetClock,
+}
+
+/// A request on its way.
+#[derive(Debug)]
+struct Flight {
+    lane: LaneId,
+    sending: Sending,
+    answer: Answer,
+    life: u32,
+}
+
+/// What waits for the next commit.
+#[derive(Debug)]
+enum Op {
+    Accept(LaneId, Box<Delivery>),
+    Settle(LaneId, Box<Delivery>, Mark),
+    Save(LaneId, Box<SavedLane>),
+}
+
+/// A publisher, and how far it has got.
+#[derive(Debug)]
+struct Publisher {
+    source: Source,
+    made: u32,
+    chance: Chance,
+}
+
+/// A simulated node with its world.
+pub struct Sim<O> {
+    mono: i64,
+    offset: Millis,
+    events: BinaryHeap<Reverse<(i64, u64, Event)>>,
+    planned: u64,
+    dispatcher: Dispatcher,
+    backing: Memory,
+    inbox: VecDeque<Input>,
+    effects: Vec<Effect>,
+    ops: Vec<Op>,
+    commit_planned: bool,
+    flights: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    refills: Vec<Option<Refill>>,
+    publishers: Vec<Publisher>,
+    unsent: Vec<u32>,
+    arrivals_planned: usize,
+    policies: Vec<(AccountNo, Arc<Policy>)>,
+    models: Vec<(Model, Chance, u32)>,
+    chance: Chance,
+    faults: Faults,
+    commit: Commit,
+    slots: u32,
+    life: u32,
+    down: bool,
+    healed: bool,
+    wake_planned: Option<i64>,
+    sweep_planned: Option<Timestamp>,
+    sequence: u64,
+    trace: u64,
+    /// The watcher, for its results.
+    pub observer: O,
+}
+
+impl<O: Observer> Sim<O> {
+    /// The world of `setup`, at its start.
+    pub fn new(setup: Setup, observer: O) -> Self {
+        let mut chance = Chance::new(setup.seed);
+        let mut models = Vec::with_capacity(setup.destinations.len());
+        let mut policies = Vec::with_capacity(setup.destinations.len());
+        let mut backing = Memory::default();
+        for (label, destination) in (1_u64..).zip(setup.destinations) {
+            models.push((destination.model, chance.fork(label), 0));
+            policies.push((AccountNo(destination.account), Arc::new(destination.policy)));
+            backing.add_lane();
+        }
+        let publishers = (1_u64..).zip(setup.sources);
+        let publishers = publishers
+            .map(|(label, source)| Publisher { source, made: 0, chance: chance.fork(label) })
+            .collect();
+        let mut sim = Self {
+            mono: 0,
+            offset: setup.start - Timestamp::from_millis(0),
+            events: BinaryHeap::new(),
+            planned: 0,
+            dispatcher: Dispatcher::new(setup.slots),
+            backing,
+            inbox: VecDeque::new(),
+            effects: Vec::new(),
+            ops: Vec::new(),
+            commit_planned: false,
+            flights: Vec::new(),
+            free: Vec::new(),
+            refills: Vec::new(),
+            publishers,
+            unsent: Vec::new(),
+            arrivals_planned: 0,
+            policies,
+            models,
+            chance,
+            faults: setup.faults,
+            commit: setup.commit,
+            slots: setup.slots,
+            life: 0,
+            down: false,
+            healed: false,
+            wake_planned: None,
+            sweep_planned: None,
+            sequence: 0,
+            trace: 0xcbf2_9ce4_8422_2325,
+            observer,
+        };
+        sim.begin();
+        sim
+    }
+
+    fn begin(&mut self) {
+        let now = self.now();
+        for (account, policy) in self.policies.clone() {
+            let state = LaneState::new(&policy, now);
+            self.dispatcher.open(account, policy, state, false);
+        }
+        for publisher in 0..self.publishers.len() {
+            self.plan_arrival(u32::try_from(publisher).expect("few publishers"), None);
+        }
+        self.plan_fault(self.faults.crash_every, Event::Crash);
+        self.plan_fault(self.faults.clock_steps.map(|(every, _)| every), Event::SetClock);
+    }
+
+    /// The time.
+    pub fn now(&self) -> Now {
+        Now { wall: Timestamp::from_millis(self.mono) + self.offset, mono: Mono::from_millis(self.mono) }
+    }
+    /// A number that differs as soon as anything that was sent or answered differs.
+    pub const fn trace(&self) -> u64 {
+        self.trace
+    }
+    /// The machine, to look at.
+    pub const fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+    /// The store, to look at.
+    pub const fn backing(&self) -> &Memory {
+        &self.backing
+    }
+    /// A destination's model, to look at.
+    pub fn model(&self, destination: usize) -> &Model {
+        &self.models[destination].0
+    }
+
+    /// From now on nothing goes wrong on our side.
+    pub fn heal(&mut self) {
+        self.healed = true;
+    }
+
+    /// Runs for so long.
+    pub fn run_for(&mut self, length: Millis) {
+        let end = self.mono + length.get();
+        while self.events.peek().is_some_and(|Reverse((at, ..))| *at <= end) {
+            self.happen();
+        }
+        self.mono = end;
+    }
+
+    /// Runs until nothing is left to happen, but for so long at most. Says whether it came to rest.
+    pub fn run_until_quiet(&mut self, limit: Millis) -> bool {
+        let end = self.mono + limit.get();
+        while let Some(Reverse((at, ..))) = self.events.peek() {
+            if *at > end {
+                return self.open_deliveries() == 0;
+            }
+            self.happen();
+            if self.arrivals_planned == 0
+                && self.unsent.is_empty()
+                && self.open_deliveries() == 0
+                && !self.down
+            {
+                return true;
+            }
+        }
+        true
+    }
+
+    /// Deliveries that are not final, and results that are not committed.
+    pub fn open_deliveries(&self) -> usize {
+        self.backing.open_total() + self.ops.len()
+    }
+
+    fn happen(&mut self) {
+        let Some(Reverse((at, _, event))) = self.events.pop() else { return };
+        self.mono = self.mono.max(at);
+        match event {
+            Event::Arrive(publisher) => self.arrive(publisher),
+            Event::Answer(flight) => self.answered(flight),
+            Event::Commit => self.commit(),
+            Event::Wake => self.wake(at),
+            Event::ReadRefill(lane, life) => self.read_refill(lane, life),
+            Event::HandRefill(lane, refill) => self.hand_refill(lane, refill),
+            Event::Sweep => self.sweep(),
+            Event::Crash => self.crash(),
+            Event::Restart => self.restart(),
+            Event::SetClock => self.set_clock(),
+        }
+        self.settle_down();
+    }
+
+    /// Steps until nothing is left to tell the machine, then plans its next wake-up.
+    fn settle_down(&mut self) {
+        while let Some(input) = self.inbox.pop_front() {
+            self.dispatcher.step(self.now(), input, &mut self.effects);
+            self.carry_out();
+        }
+        self.tell(&Note::Stepped);
+        if self.down {
+            return;
+        }
+        if let Some(at) = self.dispatcher.next_wake() {
+            let at = (at - self.offset).as_millis().max(self.mono);
+            if self.wake_planned.is_none_or(|planned| at < planned) {
+                self.wake_planned = Some(at);
+                self.plan_at(at, Event::Wake);
+            }
+        }
+        if let Some(expiry) =
+            self.backing.next_expiry().filter(|expiry| self.sweep_planned.is_none_or(|at| *expiry < at))
+        {
+            self.sweep_planned = Some(expiry);
+            self.plan_at(
+                (expiry + SWEEP_AFTER - self.offset).as_millis().max(self.mono + TICK.get()),
+                Event::Sweep,
+            );
+        }
+    }
+
+    fn carry_out(&mut self) {
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send { lane, sending } => self.send(lane, sending),
+                Effect::Settle { lane, delivery, mark, .. } => self.settle(lane, delivery, mark),
+                Effect::SaveLane { lane } => self.save_lane(lane),
+                Effect::Refill { lane } => self.refill(lane),
+                Effect::Held { lane, reason, since, until } => {
+                    self.tell(&Note::Held(lane, reason, since, until))
+                }
+                Effect::Changed { lane, aftermath } => self.tell(&Note::Changed(lane, &aftermath)),
+            }
+        }
+        self.effects = effects;
+    }
+
+    fn tell(&mut self, note: &Note<'_>) {
+        let view = View { now: self.now(), dispatcher: &self.dispatcher, backing: &self.backing };
+        self.observer.note(&view, note);
+    }
+
+    fn plan_at(&mut self, at: i64, event: Event) {
+        self.planned += 1;
+        self.events.push(Reverse((at, self.planned, event)));
+    }
+
+    fn plan_fault(&mut self, mean: Option<Millis>, event: Event) {
+        if let Some(mean) = mean.filter(|_| !self.healed) {
+            #[expect(clippy::cast_possible_truncation, reason = "a float as large as this saturates")]
+            let wait = self.chance.exponential(mean.get() as f64) as i64;
+            self.plan_at(self.mono + wait.max(1), event);
+        }
+    }
+
+    fn record(&mut self, words: [u64; 4]) {
+        for word in words {
+            self.trace = (self.trace ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn plan_arrival(&mut self, index: u32, last: Option<Timestamp>) {
+        let publisher = &mut self.publishers[index as usize];
+        if let Some(at) = publisher.source.arrivals.next(publisher.made, last, &mut publisher.chance) {
+            publisher.made += 1;
+            self.arrivals_planned += 1;
+            let at = (at - self.offset).as_millis().max(self.mono);
+            self.plan_at(at, Event::Arrive(index));
+        }
+    }
+
+    fn arrive(&mut self, index: u32) {
+        self.arrivals_planned -= 1;
+        if self.down {
+            self.unsent.push(index);
+        } else {
+            self.publish(index);
+        }
+        self.plan_arrival(index, Some(self.now().wall));
+    }
+
+    fn publish(&mut self, index: u32) {
+        let now = self.now().wall;
+        self.sequence += 1;
+        let publisher = &mut self.publishers[index as usize];
+        let template = &publisher.source.template;
+        let key = template.keys.map(|keys| Arc::from(format!("key-{}", publisher.chance.below(keys))));
+        let destination = publisher.source.destination;
+        let incoming = Incoming {
+            id: DeliveryId::from_bits(
+                (u128::from(now.as_millis().unsigned_abs()) << 80) | u128::from(self.sequence),
+            ),
+            sequence: self.sequence,
+            event_type: template.event_type.clone(),
+            occurred_at: None,
+            expires_at: None,
+            ttl: template.ttl,
+            deliver_at: template.deliver_after.map(|wait| now + wait),
+            ordering_key: key,
+            priority: template.priority,
+        };
+        let delivery = accept(now, incoming, &self.policies[destination].1, &template.terms);
+        let lane = self.dispatcher.lanes()[destination].id();
+        match self.commit {
+            Commit::Instant => self.accepted(lane, delivery),
+            Commit::Grouped(_) => self.store(Op::Accept(lane, Box::new(delivery))),
+        }
+    }
+
+    fn accepted(&mut self, lane: LaneId, delivery: Delivery) {
+        self.backing.accept(lane, &delivery);
+        self.tell(&Note::Accepted(lane, &delivery));
+        self.inbox.push_back(Input::Accepted { lane, delivery });
+    }
+
+    fn send(&mut self, lane: LaneId, sending: Sending) {
+        let now = self.now();
+        self.record([
+            1,
+            now.mono.as_millis().unsigned_abs(),
+            u64::from(sending.number),
+            sending.place.sequence,
+        ]);
+        self.tell(&Note::Sent(lane, &sending));
+        let (model, chance, open) = &mut self.models[lane.index()];
+        let answer = model.answer(now.wall, *open, sending.attempt.timeout, chance);
+        *open += 1;
+        let at = self.mono + answer.report.elapsed.get();
+        let flight = Flight { lane, sending, answer, life: self.life };
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(None);
+            u32::try_from(self.flights.len() - 1).expect("bounded by the node's slots")
+        });
+        self.flights[place as usize] = Some(flight);
+        self.plan_at(at, Event::Answer(place));
+    }
+
+    fn answered(&mut self, place: u32) {
+        let Some(flight) = self.flights[place as usize].take() else { return };
+        self.free.push(place);
+        if flight.life != self.life {
+            return;
+        }
+        self.models[flight.lane.index()].2 -= 1;
+        let report = flight.answer.report;
+        self.record([
+            2,
+            self.mono.unsigned_abs(),
+            report.elapsed.get().unsigned_abs(),
+            flight.sending.place.sequence,
+        ]);
+        self.tell(&Note::Answered(flight.lane, &flight.sending, &flight.answer));
+        let draw = self.chance.draw();
+        self.inbox.push_back(Input::Finished {
+            lane: flight.lane,
+            delivery: flight.sending.delivery,
+            report,
+            draw,
+        });
+    }
+
+    fn settle(&mut self, lane: LaneId, delivery: Box<Delivery>, mark: Mark) {
+        if let Commit::Grouped(_) = self.commit {
+            self.store(Op::Settle(lane, delivery, mark));
+            self.save_lane(lane);
+        } else {
+            self.settled(lane, &delivery, mark);
+        }
+    }
+
+    fn settled(&mut self, lane: LaneId, delivery: &Delivery, mark: Mark) {
+        if self.backing.settle(lane, delivery) {
+            self.tell(&Note::Settled(lane, delivery));
+        }
+        self.inbox.push_back(Input::Saved { lane, mark });
+    }
+
+    fn save_lane(&mut self, lane: LaneId) {
+        if let Commit::Grouped(_) = self.commit {
+            let saved = self.dispatcher.lane(lane).state().save(self.now());
+            self.store(Op::Save(lane, Box::new(saved)));
+        }
+    }
+
+    fn store(&mut self, op: Op) {
+        self.ops.push(op);
+        if let (Commit::Grouped(latency), false) = (self.commit, self.commit_planned) {
+            self.commit_planned = true;
+            self.plan_at(self.mono + latency.get(), Event::Commit);
+        }
+    }
+
+    fn commit(&mut self) {
+        self.commit_planned = false;
+        for op in std::mem::take(&mut self.ops) {
+            match op {
+                Op::Accept(lane, delivery) => self.accepted(lane, *delivery),
+                Op::Settle(lane, delivery, mark) => self.settled(lane, &delivery, mark),
+                Op::Save(lane, saved) => self.backing.save_lane(lane, *saved),
+            }
+        }
+    }
+
+    fn refill(&mut self, lane: LaneId) {
+        match self.commit {
+            Commit::Instant => {
+                let refill = self.backing.refill(self.dispatcher.lane(lane), self.now().wall);
+                self.inbox.push_back(Input::Refilled { lane, refill });
+            }
+            // Reading takes a moment, and what was read is a moment old when it comes.
+            Commit::Grouped(latency) => {
+                self.plan_at(self.mono + latency.get(), Event::ReadRefill(lane, self.life))
+            }
+        }
+    }
+
+    fn read_refill(&mut self, lane: LaneId, life: u32) {
+        if life != self.life || self.down {
+            return;
+        }
+        let refill = self.backing.refill(self.dispatcher.lane(lane), self.now().wall);
+        self.refills.push(Some(refill));
+        let place = u32::try_from(self.refills.len() - 1).expect("few refills");
+        self.plan_at(self.mono + 1, Event::HandRefill(lane, place));
+    }
+
+    fn hand_refill(&mut self, lane: LaneId, place: u32) {
+        if let Some(refill) = self.refills.get_mut(place as usize).and_then(Option::take) {
+            self.inbox.push_back(Input::Refilled { lane, refill });
+        }
+        if self.refills.iter().all(Option::is_none) {
+            self.refills.clear();
+        }
+    }
+
+    fn wake(&mut self, at: i64) {
+        if self.wake_planned != Some(at) || self.down {
+            return;
+        }
+        self.wake_planned = None;
+        if !self.healed && self.faults.lost_wakes > 0.0 && self.chance.happens(self.faults.lost_wakes) {
+            let again = self.mono + TICK.get();
+            self.wake_planned = Some(again);
+            self.plan_at(again, Event::Wake);
+            return;
+        }
+        self.inbox.push_back(Input::Wake);
+    }
+
+    /// Ends what went stale in the store without being in any lane's memory.
+    fn sweep(&mut self) {
+        self.sweep_planned = None;
+        if self.down {
+            return;
+        }
+        let now = self.now();
+        for (index, delivery) in self.backing.stale(now.wall - SWEEP_AFTER) {
+            let lane = &self.dispatcher.lanes()[index];
+            if lane.in_flight().any(|(flying, _)| flying.id == delivery.id) {
+                continue;
+            }
+            if let Decision::Finish(end) = lane.explain(now, &delivery).decision {
+                let (lane, mark) = (lane.id(), Mark::default());
+                let ended = Box::new(Delivery { status: Status::Final(end), ..delivery });
+                match self.commit {
+                    Commit::Instant => self.settled(lane, &ended, mark),
+                    Commit::Grouped(_) => self.store(Op::Settle(lane, ended, mark)),
+                }
+            }
+        }
+    }
+
+    fn crash(&mut self) {
+        if self.healed || self.down {
+            return;
+        }
+        self.life += 1;
+        self.down = true;
+        self.inbox.clear();
+        self.commit_planned = false;
+        self.events.retain(|Reverse((.., event))| *event != Event::Commit);
+        self.refills.iter_mut().for_each(|refill| *refill = None);
+        // A publisher without an answer publishes again.
+        let lost = std::mem::take(&mut self.ops);
+        let by_destination = |lane: LaneId| {
+            self.publishers.iter().position(|publisher| publisher.source.destination == lane.index())
+        };
+        for op in &lost {
+            if let Op::Accept(lane, _) = op {
+                self.unsent.extend(by_destination(*lane).and_then(|index| u32::try_from(index).ok()));
+            }
+        }
+        for (_, _, open) in &mut self.models {
+            *open = 0;
+        }
+        self.tell(&Note::Crashed);
+        #[expect(clippy::cast_possible_truncation, reason = "at most twenty seconds")]
+        let down = self.chance.between(100.0, DOWN) as i64;
+        self.plan_at(self.mono + down, Event::Restart);
+    }
+
+    fn restart(&mut self) {
+        let now = self.now();
+        self.down = false;
+        self.wake_planned = None;
+        self.dispatcher = Dispatcher::new(self.slots);
+        for (index, (account, policy)) in self.policies.clone().into_iter().enumerate() {
+            let fresh = || LaneState::new(&policy, now).save(now);
+            let saved = self.backing.saved_lane(index).cloned().unwrap_or_else(fresh);
+            let state = saved.restore(&policy, now, LastStop::Crash);
+            self.dispatcher.open(account, policy, state, true);
+        }
+        self.tell(&Note::Restarted);
+        for publisher in std::mem::take(&mut self.unsent) {
+            self.publish(publisher);
+        }
+        self.inbox.push_back(Input::Wake);
+        self.plan_fault(self.faults.crash_every, Event::Crash);
+    }
+
+    fn set_clock(&mut self) {
+        let Some((every, most)) = self.faults.clock_steps.filter(|_| !self.healed) else { return };
+        #[expect(clippy::cast_possible_truncation, reason = "bounded by the set-up")]
+        let step = self.chance.between(-(most.get() as f64), most.get() as f64) as i64;
+        self.offset += Millis::new(step);
+        self.tell(&Note::ClockSet);
+        if !self.down {
+            self.inbox.push_back(Input::Wake);
+        }
+        self.wake_planned = None;
+        self.plan_fault(Some(every), Event::SetClock);
+    }
+}
