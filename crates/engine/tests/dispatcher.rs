@@ -1,0 +1,452 @@
+//! The dispatcher, step by step: one lane or a few, answers by hand. Backlogs that do not fit the memory, crashes and
+//! whole worlds are the simulator's business.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Priority, Status, Withdrawn};
+use tidegate_core::draw::Draw;
+use tidegate_core::id::DeliveryId;
+use tidegate_core::lane::{LaneState, Report};
+use tidegate_core::order::{OnExhausted, Ordering};
+use tidegate_core::outcome::Outcome;
+use tidegate_core::pattern::EventType;
+use tidegate_core::policy::{Concurrency, Policy};
+use tidegate_core::quiet::{QuietHours, Window, WindowSpec};
+use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
+use tidegate_core::retry::{Jitter, RetryPolicy};
+use tidegate_core::settle::{Incoming, Terms, accept};
+use tidegate_core::time::{Millis, Mono, Now, Timestamp};
+use tidegate_engine::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId, Refill};
+
+const OK: Outcome = Outcome::Success { status: 200 };
+const FAILED: Outcome = Outcome::HttpError { status: 500 };
+
+/// A node by hand: every step's sends and settles are kept for the test to look at.
+struct Node {
+    dispatcher: Dispatcher,
+    now: Now,
+    sequence: u64,
+    sent: VecDeque<(LaneId, DeliveryId)>,
+    settled: Vec<Delivery>,
+    holds: Vec<(HoldReason, Millis)>,
+}
+
+impl Node {
+    fn new(slots: u32) -> Self {
+        let now = Now::at(1_777_600_000_000);
+        Self {
+            dispatcher: Dispatcher::new(slots),
+            now,
+            sequence: 0,
+            sent: VecDeque::new(),
+            settled: vec![],
+            holds: vec![],
+        }
+    }
+    fn lane(&mut self, policy: Policy) -> LaneId {
+        self.lane_of(0, policy)
+    }
+    fn lane_of(&mut self, account: u32, policy: Policy) -> LaneId {
+        let state = LaneState::new(&policy, self.now);
+        self.dispatcher.open(AccountNo(account), Arc::new(policy), state, false)
+    }
+    fn step(&mut self, input: Input) {
+        let mut effects = vec![];
+        self.dispatcher.step(self.now, input, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Send { lane, sending } => self.sent.push_back((lane, sending.delivery)),
+                Effect::Settle { lane, delivery, mark, .. } => {
+                    self.settled.push(*delivery);
+                    self.step(Input::Saved { lane, mark });
+                }
+                Effect::Held { reason, since, until, .. } => self.holds.push((reason, until - since)),
+                Effect::Refill { lane } => self.step(Input::Refilled { lane, refill: Refill::default() }),
+                Effect::SaveLane { .. } | Effect::Changed { .. } => {}
+            }
+        }
+    }
+    fn pass(&mut self, ms: i64) {
+        let wall = self.now.wall + Millis::new(ms);
+        self.now = Now { wall, mono: Mono::from_millis(self.now.mono.as_millis() + ms) };
+        self.step(Input::Wake);
+    }
+    fn publish(&mut self, lane: LaneId) -> DeliveryId {
+        self.publish_as(lane, |_| {})
+    }
+    fn publish_as(&mut self, lane: LaneId, change: impl FnOnce(&mut Incoming)) -> DeliveryId {
+        self.sequence += 1;
+        let mut incoming = Incoming {
+            id: DeliveryId::from_bits(self.sequence.into()),
+            sequence: self.sequence,
+            event_type: EventType::parse("order.created").unwrap(),
+            occurred_at: None,
+            expires_at: None,
+            ttl: None,
+            deliver_at: None,
+            ordering_key: None,
+            priority: Priority::NORMAL,
+        };
+        change(&mut incoming);
+        let id = incoming.id;
+        let policy = self.dispatcher.lane(lane).policy().clone();
+        let delivery = accept(self.now.wall, incoming, &policy, &Terms::default());
+        self.step(Input::Accepted { lane, delivery });
+        id
+    }
+    fn answer(&mut self, lane: LaneId, delivery: DeliveryId, outcome: Outcome) {
+        let report = Report { outcome, elapsed: Millis::new(50), rate_hint: None };
+        self.step(Input::Finished { lane, delivery, report, draw: Draw(0) });
+    }
+    fn command(&mut self, lane: LaneId, command: Command) {
+        self.step(Input::Command { lane, command });
+    }
+    /// What was sent since the last look.
+    fn take_sent(&mut self) -> Vec<DeliveryId> {
+        self.sent.drain(..).map(|(_, id)| id).collect()
+    }
+    /// Answers everything with 200 as it is sent, until nothing is, and returns the order.
+    fn drain(&mut self, lane: LaneId) -> Vec<DeliveryId> {
+        let mut order = vec![];
+        while let Some((_, id)) = self.sent.pop_front() {
+            order.push(id);
+            self.answer(lane, id, OK);
+        }
+        order
+    }
+    fn held(&self, lane: LaneId) -> Option<HoldReason> {
+        self.dispatcher.lane(lane).held().map(|(reason, _)| reason)
+    }
+}
+
+fn one_at_a_time() -> Policy {
+    Policy { max_concurrency: Concurrency::new(1).unwrap(), ..Policy::default() }
+}
+
+fn ordered(ordering: Ordering) -> Policy {
+    let retry = RetryPolicy::new(2, vec![Millis::seconds(10)], Jitter::None).unwrap();
+    Policy { ordering, retry: Some(Arc::new(retry)), ..Policy::default() }
+}
+
+fn quiet_all_day_but_noon(bypass: &str) -> Policy {
+    let spec = WindowSpec {
+        timezone: "UTC".into(),
+        quiet_start: "13:00".into(),
+        quiet_end: "12:00".into(),
+        days: vec![],
+        applies_to: vec![],
+        bypass_event_types: vec![bypass.into()],
+    };
+    Policy { quiet: QuietHours::new(vec![Window::parse(spec).unwrap()]).unwrap(), ..Policy::default() }
+}
+
+#[test]
+fn a_new_delivery_goes_straight_out() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    let id = node.publish(lane);
+    assert_eq!(node.take_sent(), [id]);
+    node.answer(lane, id, OK);
+    assert_eq!(node.settled.len(), 1);
+    assert_eq!(node.settled[0].status, Status::Final(End::Delivered));
+    assert_eq!(node.dispatcher.in_flight(), 0);
+}
+
+#[test]
+fn the_ramp_is_the_only_slow_start() {
+    let mut node = Node::new(100);
+    let lane = node.lane(Policy { max_concurrency: Concurrency::new(6).unwrap(), ..Policy::default() });
+    for _ in 0..40 {
+        node.publish(lane);
+    }
+    let mut widths = vec![];
+    for _ in 0..5 {
+        let batch = node.take_sent();
+        widths.push(batch.len());
+        batch.into_iter().for_each(|id| node.answer(lane, id, OK));
+    }
+    assert_eq!(widths[..3], [1, 2, 6], "doubles with each success, until the maximum");
+    assert_eq!(node.dispatcher.lane(lane).state().in_flight, 6);
+}
+
+#[test]
+fn the_most_urgent_goes_first_and_one_in_sixteen_is_the_oldest() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    node.command(lane, Command::Pause);
+    let bulk: Vec<_> =
+        (0..3).map(|_| node.publish_as(lane, |event| event.priority = Priority::BULK)).collect();
+    let urgent: Vec<_> =
+        (0..40).map(|_| node.publish_as(lane, |event| event.priority = Priority::CRITICAL)).collect();
+    node.command(lane, Command::Resume);
+    let order = node.drain(lane);
+    let places: Vec<_> = bulk.iter().map(|id| order.iter().position(|sent| sent == id).unwrap()).collect();
+    assert_eq!(places, [15, 31, 42], "the sixteenth, the thirty-second, and when nothing urgent is left");
+    let critical: Vec<_> = order.into_iter().filter(|id| !bulk.contains(id)).collect();
+    assert_eq!(critical, urgent);
+}
+
+#[test]
+fn in_fifo_the_head_blocks_until_it_is_final() {
+    let mut node = Node::new(10);
+    let lane = node.lane(ordered(Ordering::Fifo));
+    let (a, b) = (node.publish(lane), node.publish(lane));
+    let c = node.publish_as(lane, |event| event.priority = Priority::CRITICAL);
+    assert_eq!(node.take_sent(), [a]);
+    node.answer(lane, a, FAILED);
+    node.pass(9_999);
+    assert_eq!(node.take_sent(), [], "its retry keeps the turn");
+    node.pass(1);
+    assert_eq!(node.take_sent(), [a]);
+    node.answer(lane, a, FAILED);
+    assert_eq!(node.settled.last().unwrap().status.word(), "dead_letter");
+    assert_eq!(node.drain(lane), [b, c], "priority does not overtake");
+}
+
+#[test]
+fn keys_keep_their_order_and_do_not_wait_for_each_other() {
+    let mut node = Node::new(100);
+    let lane = node.lane(Policy { max_concurrency: Concurrency::new(10).unwrap(), ..ordered(Ordering::Key) });
+    let warm = node.publish(lane);
+    node.answer(lane, warm, OK);
+    for _ in 0..4 {
+        let id = node.publish(lane);
+        node.answer(lane, id, OK);
+    }
+    node.take_sent();
+    let mut keyed = |key: &str| node.publish_as(lane, |event| event.ordering_key = Some(key.into()));
+    let (a1, a2, b1, b2) = (keyed("a"), keyed("a"), keyed("b"), keyed("b"));
+    let free = node.publish(lane);
+    assert_eq!(node.take_sent(), [a1, b1, free]);
+    node.answer(lane, b1, OK);
+    assert_eq!(node.take_sent(), [b2]);
+    node.answer(lane, a1, FAILED);
+    assert_eq!(node.take_sent(), []);
+    node.pass(10_000);
+    assert_eq!(node.take_sent(), [a1]);
+    node.answer(lane, a1, OK);
+    assert_eq!(node.take_sent(), [a2]);
+}
+
+#[test]
+fn a_dead_head_halts_its_line_until_a_person_resumes() {
+    let mut node = Node::new(10);
+    let policy = Policy { on_exhausted: OnExhausted::Halt, ..ordered(Ordering::Key) };
+    let lane = node.lane(policy);
+    let mut keyed = |key: &str| node.publish_as(lane, |event| event.ordering_key = Some(key.into()));
+    let a1 = keyed("a");
+    node.take_sent();
+    node.answer(lane, a1, Outcome::Gone);
+    let mut keyed = |key: &str| node.publish_as(lane, |event| event.ordering_key = Some(key.into()));
+    let (_a2, b1) = (keyed("a"), keyed("b"));
+    assert_eq!(node.take_sent(), [b1], "only that key stands");
+    node.answer(lane, b1, OK);
+    assert_eq!(node.take_sent(), []);
+    assert_eq!(node.dispatcher.lane(lane).halted().len(), 1);
+    node.command(lane, Command::Resume);
+    assert_eq!(node.dispatcher.lane(lane).halted().len(), 0);
+}
+
+#[test]
+fn a_paused_destination_holds_its_deliveries_and_resuming_releases_them() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    node.command(lane, Command::Pause);
+    let ids = [node.publish(lane), node.publish(lane)];
+    node.pass(3_600_000);
+    assert_eq!((node.take_sent(), node.held(lane)), (vec![], Some(HoldReason::Paused)));
+    node.command(lane, Command::Resume);
+    assert_eq!(node.drain(lane), ids);
+    assert!(node.holds.contains(&(HoldReason::Paused, Millis::hours(1))), "{:?}", node.holds);
+}
+
+#[test]
+fn a_held_lane_sleeps_until_its_gate_opens() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    let id = node.publish(lane);
+    node.answer(lane, id, Outcome::RateLimited { retry_after: Some(Millis::seconds(77)) });
+    node.take_sent();
+    for _ in 0..1_000 {
+        node.publish(lane);
+    }
+    assert_eq!(
+        node.dispatcher.next_wake(),
+        Some(node.now.wall + Millis::seconds(77)),
+        "one timer for a thousand"
+    );
+    assert_eq!(node.take_sent(), []);
+    node.pass(77_000);
+    assert_eq!(node.take_sent().len(), 1, "one probe goes first");
+    assert!(node.dispatcher.lane(lane).waiting() <= 256, "a lane keeps a window, not the backlog");
+}
+
+#[test]
+fn the_next_probe_is_another_delivery() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    let ids: Vec<_> = (0..3).map(|_| node.publish(lane)).collect();
+    let throttled = Outcome::RateLimited { retry_after: Some(Millis::seconds(1)) };
+    let mut probes = vec![];
+    for _ in 0..6 {
+        let sent = node.take_sent();
+        assert_eq!(sent.len(), 1);
+        probes.push(sent[0]);
+        node.answer(lane, sent[0], throttled);
+        node.pass(1_000);
+    }
+    assert_eq!(probes[..2], [ids[0], ids[0]], "the first of these was no probe");
+    assert!(probes[1..].windows(2).all(|pair| pair[0] != pair[1]), "{probes:?}");
+}
+
+#[test]
+fn what_may_pass_the_night_is_found_behind_what_may_not() {
+    let mut node = Node::new(10);
+    let lane = node.lane(quiet_all_day_but_noon("payment.*"));
+    for _ in 0..2_000 {
+        node.publish(lane);
+    }
+    assert_eq!((node.take_sent(), node.held(lane)), (vec![], Some(HoldReason::QuietHours)));
+    let urgent =
+        node.publish_as(lane, |event| event.event_type = EventType::parse("payment.failed").unwrap());
+    assert_eq!(node.take_sent(), [urgent]);
+}
+
+#[test]
+fn an_edited_window_releases_at_once() {
+    let mut node = Node::new(10);
+    let lane = node.lane(quiet_all_day_but_noon("none"));
+    let id = node.publish(lane);
+    assert_eq!(node.take_sent(), []);
+    node.step(Input::Adopt { lane, policy: Arc::default() });
+    assert_eq!(node.take_sent(), [id]);
+}
+
+#[test]
+fn a_shaped_lane_sends_its_burst_and_then_one_per_token() {
+    let mut node = Node::new(100);
+    let quota = Quota::new(60, Per::Minute, Some(3)).unwrap();
+    let lane = node
+        .lane(Policy { rate_limit: Some(RateLimit { quota, mode: RateMode::Fixed }), ..Policy::default() });
+    for _ in 0..10 {
+        node.publish(lane);
+    }
+    assert_eq!(node.drain(lane).len(), 3);
+    assert_eq!(node.held(lane), Some(HoldReason::RateLimited));
+    for _ in 0..7 {
+        node.pass(999);
+        assert_eq!(node.drain(lane).len(), 0);
+        node.pass(1);
+        assert_eq!(node.drain(lane).len(), 1);
+    }
+}
+
+#[test]
+fn a_waiting_delivery_ends_when_its_time_is_up() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    node.command(lane, Command::Pause);
+    let id = node.publish_as(lane, |event| event.ttl = Some(Millis::seconds(60)));
+    let wake = node.dispatcher.next_wake().unwrap();
+    assert!(wake <= node.now.wall + Millis::seconds(60));
+    node.pass(60_000);
+    let ended = node.settled.iter().find(|delivery| delivery.id == id).unwrap();
+    assert_eq!(ended.status, Status::Final(End::Expired(Late::Behind(HoldReason::Paused))));
+}
+
+#[test]
+fn what_is_withdrawn_is_not_sent_and_what_is_under_way_may_still_succeed() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    let (a, b, c) = (node.publish(lane), node.publish(lane), node.publish(lane));
+    node.command(lane, Command::Cancel(b, Withdrawn::ByRequest));
+    assert_eq!(node.settled.last().unwrap().status.word(), "cancelled");
+    node.command(lane, Command::Cancel(a, Withdrawn::ByRequest));
+    node.command(lane, Command::Cancel(c, Withdrawn::ByRequest));
+    node.answer(lane, a, OK);
+    assert_eq!(
+        node.settled.last().unwrap().status,
+        Status::Final(End::Delivered),
+        "too late to call it back"
+    );
+    assert_eq!(node.take_sent(), [a]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_freeze_a_lane() {
+    let mut node = Node::new(10);
+    let quota = Quota::new(60, Per::Minute, Some(1)).unwrap();
+    let lane = node
+        .lane(Policy { rate_limit: Some(RateLimit { quota, mode: RateMode::Fixed }), ..Policy::default() });
+    for _ in 0..3 {
+        node.publish(lane);
+    }
+    node.drain(lane);
+    node.now.wall = node.now.wall - Millis::hours(2);
+    node.step(Input::Wake);
+    node.pass(1_000);
+    assert_eq!(node.drain(lane).len(), 1, "the bucket lives on the clock that cannot be set");
+}
+
+#[test]
+fn a_busy_destination_does_not_make_the_others_wait() {
+    let mut node = Node::new(10);
+    let wide = || Policy { max_concurrency: Concurrency::new(100).unwrap(), ..Policy::default() };
+    let busy = node.lane(wide());
+    let others: Vec<_> = (0..19).map(|_| node.lane(wide())).collect();
+    for lane in std::iter::once(busy).chain(others.iter().copied()) {
+        let id = node.publish(lane);
+        node.sent.clear();
+        node.answer(lane, id, OK);
+    }
+    node.sent.clear();
+    for _ in 0..180 {
+        node.publish(busy);
+    }
+    for lane in &others {
+        node.publish(*lane);
+    }
+    let mut rounds = 0;
+    let mut left = 19;
+    while left > 0 {
+        rounds += 1;
+        for (lane, id) in node.sent.drain(..).collect::<Vec<_>>() {
+            left -= usize::from(lane != busy);
+            node.answer(lane, id, OK);
+        }
+    }
+    assert!(rounds <= 4, "19 lanes on 10 slots, shared with one that always has work: {rounds} rounds");
+}
+
+#[test]
+fn failing_destinations_hold_at_most_a_quarter_of_the_node() {
+    let mut node = Node::new(40);
+    let wide = || Policy { max_concurrency: Concurrency::new(100).unwrap(), ..Policy::default() };
+    let lanes: Vec<_> = (0..40).map(|_| node.lane(wide())).collect();
+    for lane in &lanes {
+        let id = node.publish(*lane);
+        node.answer(*lane, id, FAILED);
+        for _ in 0..5 {
+            node.publish(*lane);
+        }
+    }
+    assert_eq!(node.dispatcher.in_flight_of_suspects(), 10);
+    let healthy = node.lane(wide());
+    node.sent.clear();
+    let id = node.publish(healthy);
+    assert_eq!(node.take_sent(), [id]);
+}
+
+#[test]
+fn nothing_that_waits_is_forgotten_when_it_waits_for_its_own_time() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    let later = |at: Timestamp| move |event: &mut Incoming| event.deliver_at = Some(at);
+    let at = node.now.wall + Millis::days(3);
+    let id = node.publish_as(lane, later(at));
+    node.pass(86_400_000 * 3 - 1);
+    assert_eq!(node.take_sent(), []);
+    node.pass(1);
+    assert_eq!(node.take_sent(), [id]);
+}
