@@ -153,16 +153,22 @@ impl Question<'_> {
     fn wait(&self) -> Option<Wait> {
         let mut first = None;
         let mut until = Some(self.now.wall);
+        let mut morning = None;
         for hold in Gate::ALL.into_iter().filter_map(|gate| self.hold(gate)) {
             first.get_or_insert(hold);
             until = until.zip(hold.until()).map(|(a, b)| a.max(b));
+            if let Hold::QuietHours { until } = hold {
+                morning = Some(until);
+            }
         }
         let hold = first?;
-        let until = until.map(|at| self.after_quiet(at));
+        // Quiet hours are the one gate that closes by the clock: at the end of another hold it may be night.
+        if until != morning {
+            until = until.map(|at| self.after_quiet(at));
+        }
         Some(Wait { hold, until, will_expire: until.is_some_and(|at| self.too_late_at(at)) })
     }
 
-    /// Quiet hours are the one gate that closes by the clock: at the end of another hold it may be night.
     fn after_quiet(&self, at: Timestamp) -> Timestamp {
         if self.quiet.is_empty() { at } else { self.policy.quiet.release(self.quiet, at).unwrap_or(at) }
     }

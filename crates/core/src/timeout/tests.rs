@@ -152,6 +152,18 @@ fn a_destination_in_default_mode_is_watched_but_not_touched() {
 }
 
 #[test]
+fn a_spike_in_default_mode_leaves_nothing_to_adaptive() {
+    let mut bench = Bench::new();
+    bench.mode = TimeoutMode::Default;
+    bench.answers(20, 80);
+    for _ in 0..2 {
+        bench.observe(Sample::TimedOutUnguarded { timeout: Millis::seconds(10) });
+    }
+    bench.mode = TimeoutMode::Adaptive;
+    assert_eq!(bench.ms(), 10_000);
+}
+
+#[test]
 fn unpinning_starts_from_the_default_again() {
     let mut bench = Bench::new();
     bench.day(200, |_| 80);

@@ -118,6 +118,31 @@ fn a_probe_that_fails_slowly_changes_nothing() {
 }
 
 #[test]
+fn a_probe_that_times_out_after_a_good_one_is_no_sample() {
+    let mut bench = settled();
+    bench.timeouts.breaker_opened();
+    let before = bench.report().sample_count;
+    for ms in [80, 60_000, 80] {
+        probe(&mut bench, ms);
+    }
+    assert_eq!(bench.report().sample_count, before + 2);
+}
+
+#[test]
+fn a_slow_probe_that_changes_nothing_does_not_hide_what_did() {
+    let mut bench = Bench::new();
+    bench.observe(Sample::Failed { elapsed: Millis::seconds(20), probe: false });
+    bench.answers(56, 80);
+    for _ in 0..3 {
+        bench.observe(Sample::TimedOutUnguarded { timeout: Millis::seconds(10) });
+    }
+    bench.time_out();
+    // The probe releases the fourth timeout: a spike, answered with the longest timeout, which the probe exceeds.
+    let slow = Sample::Answered { elapsed: Millis::seconds(31), probe: true };
+    assert_eq!(bench.observe(slow), change(10_000, 30_000, ChangeReason::Spike));
+}
+
+#[test]
 fn a_manual_timeout_is_not_touched_by_a_slow_probe() {
     let mut bench = Bench::new();
     bench.mode = TimeoutMode::pinned(5).unwrap();

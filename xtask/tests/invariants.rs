@@ -1,0 +1,97 @@
+//! The invariants of ARCHITECTURE.md that a text search can check.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+}
+
+/// Every source file below `folder`, with its text.
+fn sources(folder: &str) -> Vec<(PathBuf, String)> {
+    let mut folders = vec![root().join(folder)];
+    let mut found = vec![];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a readable folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("a readable file");
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has sources");
+    found
+}
+
+fn dependencies(manifest: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(manifest)).expect("a readable manifest");
+    let section = text.split("[dependencies]").nth(1).expect("a section of dependencies").split("\n[").next();
+    let lines =
+        section.expect("its text").lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    lines.map(|line| line.split(['.', ' ', '=']).next().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn core_depends_on_nothing_that_does_anything() {
+    assert_eq!(dependencies("crates/core/Cargo.toml"), ["httpdate", "jiff", "thiserror"]);
+}
+
+#[test]
+fn the_dispatcher_depends_on_the_rules_alone() {
+    assert_eq!(dependencies("crates/engine/Cargo.toml"), ["tidegate-core"]);
+}
+
+#[test]
+fn nothing_but_the_binary_and_the_benchmarks_takes_the_simulator() {
+    for (manifest, takes) in
+        [("crates/core", false), ("crates/engine", false), ("crates/server", true), ("bench", true)]
+    {
+        let found = dependencies(&format!("{manifest}/Cargo.toml")).iter().any(|name| name == "tidegate-sim");
+        assert_eq!(found, takes, "{manifest}");
+    }
+}
+
+#[test]
+fn the_rules_and_the_dispatcher_read_no_clock_and_draw_no_number() {
+    let banned = [
+        "SystemTime::now",
+        "Instant::now",
+        "Timestamp::now",
+        "Zoned::now",
+        "sleep(",
+        "rand::",
+        "async ",
+        ".await",
+    ];
+    for (path, text) in sources("crates/core/src").into_iter().chain(sources("crates/engine/src/dispatcher"))
+    {
+        for word in banned {
+            assert!(!text.contains(word), "{} has {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn no_work_is_put_off_in_the_sources() {
+    for (path, text) in ["crates", "bench", "xtask/src"].into_iter().flat_map(sources) {
+        for word in ["TODO", "FIXME", "XXX", "todo!(", "unimplemented!("] {
+            assert!(!text.contains(word), "{} has {word}", path.display());
+        }
+        assert!(
+            path.file_name().is_some_and(|name| name != "mod.rs"),
+            "{}: `foo.rs` beside `foo/`",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    for (path, text) in ["crates", "bench/src"].into_iter().flat_map(sources) {
+        let is_test = path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests");
+        assert!(is_test || text.starts_with("//!"), "{} opens without a word", path.display());
+    }
+}
