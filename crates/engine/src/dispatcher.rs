@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Accepted, Finished, Refilled, Saved,      ┌───────────┐      Send, Settle, Refill,
-//!   Adopt, Command, Wake                ────► │   step    │ ───► Held, Changed, SaveLane
+//!   Overdue, Adopt, Command, Wake       ────► │   step    │ ───► Held, Changed, SaveLane
 //!                                             └───────────┘
 //!   lane: one destination; its queue, its gates' state, its attempts in flight
 //!   turns: accounts in turn, destinations in turn within an account
@@ -91,6 +91,13 @@ pub enum Input {
         lane: LaneId,
         /// How far.
         mark: Mark,
+    },
+    /// The store's sweeper found an open delivery that is stale or too old, in memory or not.
+    Overdue {
+        /// Of which destination.
+        lane: LaneId,
+        /// The delivery, as the store has it.
+        delivery: Box<Delivery>,
     },
     /// The destination's policy changed.
     Adopt {
@@ -297,6 +304,10 @@ impl Dispatcher {
                 if !self.lanes[lane.index()].saved(mark) {
                     return;
                 }
+                lane
+            }
+            Input::Overdue { lane, delivery } => {
+                self.lanes[lane.index()].overdue(now, *delivery, effects);
                 lane
             }
             Input::Adopt { lane, policy } => {

@@ -116,10 +116,12 @@ impl Search<'_> {
         timed.sort_by_key(|delivery| own_time(delivery));
         let mut shelves: HashMap<Group, usize> = HashMap::new();
         let mut lines: HashMap<Line, usize> = HashMap::new();
-        let blocked = |line: &Line| {
-            lane.halted().iter().any(|(halted, _)| halted == line)
-                || timed.iter().any(|head| self.blocks(head, line))
-        };
+        let halted = |line: &Line| lane.halted().iter().any(|(halted, _)| halted == line);
+        let cut = timed.get(self.wanted.timed).map(|delivery| own_time(delivery).0);
+        // Deliveries of one time stay together: the lane remembers the rest by its time alone.
+        let near = |delivery: &Delivery| cut.is_none_or(|cut| own_time(delivery).0 < cut);
+        let waiting_heads: HashMap<Line, bool> =
+            timed.iter().filter_map(|head| Some((self.headed_by(head)?, near(head)))).collect();
         let mut more = More::default();
         let mut deliveries = Vec::new();
         for delivery in open.values().filter(|delivery| due(delivery)) {
@@ -137,7 +139,13 @@ impl Search<'_> {
                         more.shelves.push(group);
                     }
                 }
-                Some(line) if blocked(&line) => {}
+                Some(line) if halted(&line) => {}
+                // Its head waits for its next retry. If the lane gets that head, it must know that more is behind it.
+                Some(line) if waiting_heads.contains_key(&line) => {
+                    if waiting_heads[&line] && !more.lines.contains(&line) {
+                        more.lines.push(line);
+                    }
+                }
                 Some(line) if !lines.contains_key(&line) && lines.len() >= self.wanted.lines => {
                     more.other_lines = true
                 }
@@ -152,18 +160,16 @@ impl Search<'_> {
                 }
             }
         }
-        more.timed_from = timed.get(self.wanted.timed).map(|delivery| own_time(delivery).0);
-        // Deliveries of one time stay together: the lane remembers the rest by its time alone.
-        let cut = |delivery: &&&Delivery| more.timed_from.is_none_or(|from| own_time(delivery).0 < from);
-        deliveries.extend(timed.iter().filter(cut).map(|delivery| (*delivery).clone()));
+        more.timed_from = cut;
+        deliveries.extend(timed.into_iter().filter(|delivery| near(delivery)).cloned());
         self.found = Refill { deliveries, more };
         self.found
     }
 
-    /// Whether `head`, which waits for its next retry, keeps the others of `line` waiting.
-    fn blocks(&self, head: &Delivery, line: &Line) -> bool {
-        matches!(head.status, Status::RetryScheduled { reason: OwnTime::RetryBackoff, .. })
-            && self.policy.ordering.line(head).as_ref() == Some(line)
+    /// The line that `delivery` keeps waiting while it waits for its next retry.
+    fn headed_by(&self, delivery: &Delivery) -> Option<Line> {
+        let retries = matches!(delivery.status, Status::RetryScheduled { reason: OwnTime::RetryBackoff, .. });
+        self.policy.ordering.line(delivery).filter(|_| retries)
     }
 }
 

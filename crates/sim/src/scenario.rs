@@ -1,5 +1,7 @@
 //! The built-in experiments, one file each. A scenario builds its worlds, runs them, and reports what they show.
 
+pub mod restart;
+
 use crate::report::Report;
 
 /// Tells how far a run is, from 0 to 1, and what it is doing.
@@ -17,4 +19,8 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const ALL: &[Scenario] = &[];
+pub const ALL: &[Scenario] = &[Scenario {
+    name: "restart",
+    about: "crashes, lost wake-ups and a clock that is set, under every policy at once: nothing lost, every bound holds",
+    run: restart::run,
+}];

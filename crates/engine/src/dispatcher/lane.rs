@@ -39,8 +39,9 @@ pub struct Lane {
     state: LaneState,
     queue: Queue,
     flights: Vec<Flight>,
-    /// Settled, but not known to be stored: the store may still show them as waiting.
+    /// Settled, but not known to be stored when the last refill was read: it may still show them as waiting.
     unsaved: Vec<(u64, Place)>,
+    saved: u64,
     mark: Mark,
     hung: bool,
     held: Option<(HoldReason, Timestamp)>,
@@ -97,6 +98,7 @@ impl Lane {
             queue: Queue::new(backlog),
             flights: Vec::new(),
             unsaved: Vec::new(),
+            saved: 0,
             mark: Mark::default(),
             hung: false,
             held: None,
@@ -194,11 +196,20 @@ impl Lane {
                 || unsaved.iter().any(|(_, place)| *place == delivery.place)
         };
         self.queue.refilled(refill, &self.policy, now.wall, known);
+        self.forget_saved();
+    }
+
+    /// A refill that is on its way may have been read before the last commit: until it is here, nothing is forgotten.
+    fn forget_saved(&mut self) {
+        if !self.queue.awaits_refill() {
+            self.unsaved.retain(|(settle, _)| *settle > self.saved);
+        }
     }
 
     /// The store has everything up to `mark`. Says whether the lane waited for that.
     pub(super) fn saved(&mut self, mark: Mark) -> bool {
-        self.unsaved.retain(|(settle, _)| *settle > mark.settles);
+        self.saved = self.saved.max(mark.settles);
+        self.forget_saved();
         let waited = self.state.unsaved_starts >= self.policy.max_concurrency.get();
         self.state.unsaved_starts =
             u32::try_from(self.mark.starts.saturating_sub(mark.starts)).unwrap_or(u32::MAX);
@@ -349,6 +360,22 @@ impl Lane {
                 self.note_hold(now, blocked.hold, effects);
                 Poll::Sleep(blocked.until.into_iter().chain(self.queue.next_event()).min())
             }
+        }
+    }
+
+    /// The sweeper found a delivery that should be over. The lane ends it, like everything of its own: so a refill that
+    /// was read a moment ago cannot bring it back.
+    pub(super) fn overdue(&mut self, now: Now, stored: Delivery, effects: &mut Vec<Effect>) {
+        let under_way = self.flights.iter().any(|flight| flight.delivery.id == stored.id);
+        if under_way || self.unsaved.iter().any(|(_, place)| *place == stored.place) {
+            return;
+        }
+        let here = self.queue.remove(stored.id);
+        let decision = self.explain(now, here.as_ref().unwrap_or(&stored)).decision;
+        match (decision, here) {
+            (Decision::Finish(end), here) => self.end(here.unwrap_or(stored), end, None, effects),
+            (_, Some(here)) => self.queue.insert(here, &self.policy, now.wall),
+            (_, None) => {}
         }
     }
 

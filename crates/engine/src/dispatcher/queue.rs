@@ -10,7 +10,7 @@
 //! Every part is bounded. What does not fit stays in the store, and the part remembers that there is more. A delivery
 //! that is in memory and in the store is the same one: a refill that brings it again is ignored.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tidegate_core::delivery::{Delivery, OwnTime, Place, Priority, Status};
 use tidegate_core::id::DeliveryId;
@@ -118,9 +118,12 @@ enum Head {
 }
 
 impl LineQueue {
-    /// Nothing is left here behind the head, but there is more in the store.
+    /// Nobody has the turn here, but there is more in the store.
     fn runs_dry(&self) -> bool {
-        self.more && self.behind.is_empty() && !matches!(self.head, Head::Halted { .. })
+        self.more && self.head == Head::None
+    }
+    fn is_over(&self) -> bool {
+        !self.more && self.head == Head::None && self.behind.is_empty()
     }
 }
 
@@ -155,17 +158,20 @@ impl Queue {
         self.deadline = Some(self.deadline.map_or(ends, |deadline| deadline.min(ends)));
         match delivery.status {
             Status::RetryScheduled { at, reason } if at > now => {
-                if let (OwnTime::RetryBackoff, Some(line)) = (reason, policy.ordering.line(&delivery)) {
+                let line = policy.ordering.line(&delivery).filter(|_| reason == OwnTime::RetryBackoff);
+                let heads = line.is_some();
+                if let Some(line) = line {
                     self.expose(line, &delivery);
                 }
-                self.insert_timed(at, delivery, policy);
+                self.insert_timed(at, delivery, policy, heads);
             }
             _ => self.insert_due(delivery, policy),
         }
     }
 
-    fn insert_timed(&mut self, at: Timestamp, delivery: Delivery, policy: &Policy) {
-        if self.timed_from.is_some_and(|from| at >= from) {
+    /// The head of a line is kept even where others of its time are left to the store, so that the line knows it.
+    fn insert_timed(&mut self, at: Timestamp, delivery: Delivery, policy: &Policy, heads: bool) {
+        if !heads && self.timed_from.is_some_and(|from| at >= from) {
             self.leave_timed(at, &delivery, policy);
             return;
         }
@@ -411,6 +417,11 @@ impl Queue {
         wanted
     }
 
+    /// Whether a refill is on its way.
+    pub(super) fn awaits_refill(&self) -> bool {
+        self.refill != RefillState::Idle
+    }
+
     /// How much a refill may bring, with `out` deliveries of which the store does not know that they are under way.
     pub(super) const fn wanted(out: usize) -> Wanted {
         Wanted { per_shelf: SHELF + out, per_line: BEHIND + 1 + out, lines: LINES, timed: TIMED / 2 }
@@ -422,7 +433,8 @@ impl Queue {
         }
     }
 
-    /// Takes in what the store found. `known` tells which deliveries are under way or settled, but not yet stored so.
+    /// Takes in what the store found. `known` tells which deliveries are under way or settled, but not yet stored so. A
+    /// line of such a one that is not here must wait: what the store showed of it is older than what became of its head.
     pub(super) fn refilled(
         &mut self,
         refill: Refill,
@@ -430,7 +442,12 @@ impl Queue {
         now: Timestamp,
         known: impl Fn(&Delivery) -> bool,
     ) {
-        let missed = self.refill == (RefillState::Asked { missed: true });
+        let line_of = |delivery: &Delivery| policy.ordering.line(delivery);
+        let stale: HashSet<Line> =
+            (refill.deliveries.iter().filter(|delivery| known(delivery)).filter_map(line_of))
+                .filter(|line| !self.lines.contains_key(line))
+                .collect();
+        let missed = self.refill == (RefillState::Asked { missed: true }) || !stale.is_empty();
         self.refill = RefillState::Idle;
         self.shelves.values_mut().for_each(|shelf| shelf.more = false);
         self.lines
@@ -440,6 +457,9 @@ impl Queue {
         (self.timed_from, self.other_lines) = (None, false);
         let mut found = refill.deliveries;
         found.retain(|delivery| !known(delivery) && !self.has(delivery, policy));
+        found.retain(|delivery| {
+            stale.is_empty() || line_of(delivery).is_none_or(|line| !stale.contains(&line))
+        });
         sort_for_insertion(&mut found);
         for delivery in found {
             self.insert(delivery, policy, now);
@@ -450,6 +470,7 @@ impl Queue {
         for line in refill.more.lines {
             self.lines.entry(line).or_default().more = true;
         }
+        self.lines.retain(|_, line| !line.is_over());
         self.other_lines |= refill.more.other_lines;
         self.timed_from = self.timed_from.into_iter().chain(refill.more.timed_from).min();
         if missed {

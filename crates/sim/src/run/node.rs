@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use tidegate_core::delivery::{Delivery, HoldReason, Status};
-use tidegate_core::gate::Decision;
+use tidegate_core::delivery::{Delivery, HoldReason};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{Aftermath, LaneState, LastStop, SavedLane};
 use tidegate_core::policy::Policy;
@@ -104,7 +103,7 @@ struct Flight {
 /// What waits for the next commit.
 #[derive(Debug)]
 enum Op {
-    Accept(LaneId, Box<Delivery>),
+    Accept(LaneId, Box<Delivery>, u32),
     Settle(LaneId, Box<Delivery>, Mark),
     Save(LaneId, Box<SavedLane>),
 }
@@ -407,7 +406,7 @@ impl<O: Observer> Sim<O> {
         let lane = self.dispatcher.lanes()[destination].id();
         match self.commit {
             Commit::Instant => self.accepted(lane, delivery),
-            Commit::Grouped(_) => self.store(Op::Accept(lane, Box::new(delivery))),
+            Commit::Grouped(_) => self.store(Op::Accept(lane, Box::new(delivery), index)),
         }
     }
 
@@ -498,7 +497,7 @@ impl<O: Observer> Sim<O> {
         self.commit_planned = false;
         for op in std::mem::take(&mut self.ops) {
             match op {
-                Op::Accept(lane, delivery) => self.accepted(lane, *delivery),
+                Op::Accept(lane, delivery, _) => self.accepted(lane, *delivery),
                 Op::Settle(lane, delivery, mark) => self.settled(lane, &delivery, mark),
                 Op::Save(lane, saved) => self.backing.save_lane(lane, *saved),
             }
@@ -551,26 +550,15 @@ impl<O: Observer> Sim<O> {
         self.inbox.push_back(Input::Wake);
     }
 
-    /// Ends what went stale in the store without being in any lane's memory.
+    /// Hands what went stale to its lane, which may not have it in memory.
     fn sweep(&mut self) {
         self.sweep_planned = None;
         if self.down {
             return;
         }
-        let now = self.now();
-        for (index, delivery) in self.backing.stale(now.wall - SWEEP_AFTER) {
-            let lane = &self.dispatcher.lanes()[index];
-            if lane.in_flight().any(|(flying, _)| flying.id == delivery.id) {
-                continue;
-            }
-            if let Decision::Finish(end) = lane.explain(now, &delivery).decision {
-                let (lane, mark) = (lane.id(), Mark::default());
-                let ended = Box::new(Delivery { status: Status::Final(end), ..delivery });
-                match self.commit {
-                    Commit::Instant => self.settled(lane, &ended, mark),
-                    Commit::Grouped(_) => self.store(Op::Settle(lane, ended, mark)),
-                }
-            }
+        for (index, delivery) in self.backing.stale(self.now().wall - SWEEP_AFTER) {
+            let lane = self.dispatcher.lanes()[index].id();
+            self.inbox.push_back(Input::Overdue { lane, delivery: Box::new(delivery) });
         }
     }
 
@@ -585,13 +573,9 @@ impl<O: Observer> Sim<O> {
         self.events.retain(|Reverse((.., event))| *event != Event::Commit);
         self.refills.iter_mut().for_each(|refill| *refill = None);
         // A publisher without an answer publishes again.
-        let lost = std::mem::take(&mut self.ops);
-        let by_destination = |lane: LaneId| {
-            self.publishers.iter().position(|publisher| publisher.source.destination == lane.index())
-        };
-        for op in &lost {
-            if let Op::Accept(lane, _) = op {
-                self.unsent.extend(by_destination(*lane).and_then(|index| u32::try_from(index).ok()));
+        for op in std::mem::take(&mut self.ops) {
+            if let Op::Accept(_, _, publisher) = op {
+                self.unsent.push(publisher);
             }
         }
         for (_, _, open) in &mut self.models {
