@@ -262,7 +262,7 @@ impl Dispatcher {
 
     /// One turn of the machine: takes in what happened, then starts whatever may start.
     pub fn step(&mut self, now: Now, input: Input, effects: &mut Vec<Effect>) {
-        self.note_clock(now);
+        self.note_clock(now, effects);
         self.take_in(now, input, effects);
         while let Some(lane) = self.timers.pop_due(now.wall, |lane| self.lanes[lane.index()].wake_at) {
             self.lanes[lane.index()].wake_at = None;
@@ -271,8 +271,9 @@ impl Dispatcher {
         self.dispatch(now, effects);
     }
 
-    /// A wall clock that was set makes every promise about "until" void: all sleeping lanes look again.
-    fn note_clock(&mut self, now: Now) {
+    /// A wall clock that was set makes every promise about "until" void: all sleeping lanes look again. A bucket is stored
+    /// as a wall time, so it is stored anew, lest the next start take the jump for time that has passed.
+    fn note_clock(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let offset = now.offset();
         let stepped = self.offset.is_some_and(|before| (before - offset).get().abs() > CLOCK_STEP.get());
         if self.offset.is_none() || stepped {
@@ -280,7 +281,11 @@ impl Dispatcher {
         }
         if stepped {
             for index in 0..self.lanes.len() {
-                self.run(self.lanes[index].id());
+                let lane = self.lanes[index].id();
+                if self.lanes[index].state().rate.is_some() {
+                    effects.push(Effect::SaveLane { lane });
+                }
+                self.run(lane);
             }
         }
     }

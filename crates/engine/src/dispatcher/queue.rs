@@ -196,7 +196,9 @@ impl Queue {
         self.missed();
     }
 
-    fn insert_due(&mut self, delivery: Delivery, policy: &Policy) {
+    /// Its own time has come, and stays come even if the clock is set back: nothing waits for it twice.
+    fn insert_due(&mut self, mut delivery: Delivery, policy: &Policy) {
+        delivery.status = Status::Queued;
         match policy.ordering.line(&delivery) {
             None => self.shelve(delivery, policy, Bound::Window),
             Some(line) => self.join(line, delivery, policy),

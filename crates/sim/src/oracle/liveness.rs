@@ -11,6 +11,8 @@ use crate::run::{Note, Observer, Setup, View};
 
 /// How many steps lie between two looks at a lane.
 const EVERY: u64 = 17;
+/// How many of a lane's open deliveries are shown to the gates at a look.
+const LOOKS: usize = 32;
 /// How long a delivery may be let through and still wait: a lost wake-up costs a second, a look into the store less.
 const PATIENCE: Millis = Millis::seconds(5);
 
@@ -46,7 +48,7 @@ impl Liveness {
         let lane = &view.dispatcher.lanes()[index];
         // Half of the node may be denied to a lane that has not proved itself.
         let room = view.dispatcher.in_flight() < self.slots / 4;
-        let first = view.backing.open(lane.id()).find(|delivery| {
+        let first = view.backing.open(lane.id()).take(LOOKS).find(|delivery| {
             let explanation = lane.explain(view.now, delivery);
             !lane.in_flight().any(|(flying, _)| flying.id == delivery.id)
                 && matches!(explanation.decision, Decision::Go(_))

@@ -22,6 +22,8 @@ use crate::world::{Answer, Model};
 const TICK: Millis = Millis::seconds(1);
 /// How long after an expiry the sweeper looks for what no lane has in memory.
 const SWEEP_AFTER: Millis = Millis::seconds(1);
+/// By then lanes have been stored anew after the clock was set.
+const CLOCK_SAVED: Millis = Millis::seconds(1);
 /// How long a crashed process is down, at most.
 const DOWN: f64 = 20_000.0;
 
@@ -144,6 +146,7 @@ pub struct Sim<O> {
     down: bool,
     healed: bool,
     wake_planned: Option<i64>,
+    clock_set_at: i64,
     sweep_planned: Option<Timestamp>,
     sequence: u64,
     trace: u64,
@@ -194,6 +197,7 @@ impl<O: Observer> Sim<O> {
             down: false,
             healed: false,
             wake_planned: None,
+            clock_set_at: i64::MIN / 2,
             sweep_planned: None,
             sequence: 0,
             trace: 0xcbf2_9ce4_8422_2325,
@@ -566,6 +570,10 @@ impl<O: Observer> Sim<O> {
         if self.healed || self.down {
             return;
         }
+        if self.mono - self.clock_set_at < CLOCK_SAVED.get() {
+            // Nor can anyone tell if it was set in the moment before a crash and not stored.
+            return self.plan_at(self.mono + CLOCK_SAVED.get(), Event::Crash);
+        }
         self.life += 1;
         self.down = true;
         self.inbox.clear();
@@ -608,14 +616,17 @@ impl<O: Observer> Sim<O> {
 
     fn set_clock(&mut self) {
         let Some((every, most)) = self.faults.clock_steps.filter(|_| !self.healed) else { return };
+        if self.down {
+            // A clock that is set while nobody looks is time that has passed, as far as anyone can tell.
+            return self.plan_fault(Some(every), Event::SetClock);
+        }
         #[expect(clippy::cast_possible_truncation, reason = "bounded by the set-up")]
         let step = self.chance.between(-(most.get() as f64), most.get() as f64) as i64;
         self.offset += Millis::new(step);
         self.tell(&Note::ClockSet);
-        if !self.down {
-            self.inbox.push_back(Input::Wake);
-        }
+        self.inbox.push_back(Input::Wake);
         self.wake_planned = None;
+        self.clock_set_at = self.mono;
         self.plan_fault(Some(every), Event::SetClock);
     }
 }
