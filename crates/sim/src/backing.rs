@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tidegate_core::delivery::{Delivery, OwnTime, Place, Status};
+use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::SavedLane;
 use tidegate_core::order::Line;
 use tidegate_core::policy::Policy;
 use tidegate_core::time::Timestamp;
-use tidegate_engine::dispatcher::{Group, Lane, LaneId, More, Refill, Wanted};
+use tidegate_engine::dispatcher::{Group, Lane, LaneId, Refill, Wanted};
 
 /// The durable state of a simulated node.
 #[derive(Debug, Default)]
@@ -96,80 +97,111 @@ impl Memory {
 
     /// The first open deliveries of each shelf and line of `lane`.
     pub fn refill(&self, lane: &Lane, now: Timestamp) -> Refill {
-        Search { policy: lane.policy(), wanted: lane.wanted(), now, found: Refill::default() }
-            .run(lane, &self.lanes[lane.id().index()].open)
+        let open = self.lanes[lane.id().index()].open.values();
+        let waits =
+            |delivery: &&Delivery| matches!(delivery.status, Status::RetryScheduled { at, .. } if at > now);
+        let (mut timed, due): (Vec<&Delivery>, Vec<&Delivery>) = open.partition(waits);
+        timed.sort_by_key(|delivery| own_time(delivery));
+        let policy = lane.policy();
+        let (lined, free): (Vec<&Delivery>, Vec<&Delivery>) =
+            due.into_iter().partition(|delivery| policy.ordering.line(delivery).is_some());
+        let mut search = Search { policy, wanted: lane.wanted(), refill: Refill::default() };
+        search.take_free(&free);
+        let heads = search.take_timed(&timed);
+        search.take_lines(lined, lane.halted(), &heads);
+        search.refill
     }
 }
 
-/// One refill: a walk over what is open, in order of place. The real store does the same with an index per part.
+/// One refill: a walk over what is open. The real store does the same with an index per part.
 struct Search<'a> {
     policy: &'a Policy,
     wanted: Wanted,
-    now: Timestamp,
-    found: Refill,
+    refill: Refill,
 }
 
 impl Search<'_> {
-    fn run(mut self, lane: &Lane, open: &BTreeMap<Place, Delivery>) -> Refill {
-        let due = |delivery: &Delivery| !matches!(delivery.status, Status::RetryScheduled { at, .. } if at > self.now);
-        let mut timed: Vec<&Delivery> = open.values().filter(|delivery| !due(delivery)).collect();
-        timed.sort_by_key(|delivery| own_time(delivery));
-        let mut shelves: HashMap<Group, usize> = HashMap::new();
-        let mut lines: HashMap<Line, usize> = HashMap::new();
-        let halted = |line: &Line| lane.halted().iter().any(|(halted, _)| halted == line);
-        let cut = timed.get(self.wanted.timed).map(|delivery| own_time(delivery).0);
-        // Deliveries of one time stay together: the lane remembers the rest by its time alone.
-        let near = |delivery: &Delivery| cut.is_none_or(|cut| own_time(delivery).0 < cut);
-        let waiting_heads: HashMap<Line, bool> =
-            timed.iter().filter_map(|head| Some((self.headed_by(head)?, near(head)))).collect();
-        let mut more = More::default();
-        let mut deliveries = Vec::new();
-        for delivery in open.values().filter(|delivery| due(delivery)) {
-            match self.policy.ordering.line(delivery) {
-                None => {
-                    let group = Group {
-                        priority: delivery.priority,
-                        quiet: self.policy.quiet.mask_for(&delivery.event_type),
-                    };
-                    let count = shelves.entry(group).or_default();
-                    *count += 1;
-                    if *count <= self.wanted.per_shelf {
-                        deliveries.push(delivery.clone());
-                    } else if *count == self.wanted.per_shelf + 1 {
-                        more.shelves.push(group);
-                    }
-                }
-                Some(line) if halted(&line) => {}
-                // Its head waits for its next retry. If the lane gets that head, it must know that more is behind it.
-                Some(line) if waiting_heads.contains_key(&line) => {
-                    if waiting_heads[&line] && !more.lines.contains(&line) {
-                        more.lines.push(line);
-                    }
-                }
-                Some(line) if !lines.contains_key(&line) && lines.len() >= self.wanted.lines => {
-                    more.other_lines = true
-                }
-                Some(line) => {
-                    let count = lines.entry(line.clone()).or_default();
-                    *count += 1;
-                    if *count <= self.wanted.per_line {
-                        deliveries.push(delivery.clone());
-                    } else if *count == self.wanted.per_line + 1 {
-                        more.lines.push(line);
-                    }
-                }
-            }
-        }
-        more.timed_from = cut;
-        deliveries.extend(timed.into_iter().filter(|delivery| near(delivery)).cloned());
-        self.found = Refill { deliveries, more };
-        self.found
+    fn group(&self, delivery: &Delivery) -> Group {
+        Group { priority: delivery.priority, quiet: self.policy.quiet.mask_for(&delivery.event_type) }
     }
 
-    /// The line that `delivery` keeps waiting while it waits for its next retry.
-    fn headed_by(&self, delivery: &Delivery) -> Option<Line> {
-        let retries = matches!(delivery.status, Status::RetryScheduled { reason: OwnTime::RetryBackoff, .. });
-        self.policy.ordering.line(delivery).filter(|_| retries)
+    /// Those that keep no order, in order of place.
+    fn take_free(&mut self, free: &[&Delivery]) {
+        let mut counts: HashMap<Group, usize> = HashMap::new();
+        for delivery in free {
+            let group = self.group(delivery);
+            let count = counts.entry(group).or_default();
+            *count += 1;
+            if *count <= self.wanted.per_shelf {
+                self.refill.deliveries.push((*delivery).clone());
+            } else if *count == self.wanted.per_shelf + 1 {
+                self.refill.more.shelves.push(group);
+            }
+        }
+    }
+
+    /// Those that wait for their own time, by that. Returns the lines that such a one heads, and whether it was taken.
+    fn take_timed(&mut self, timed: &[&Delivery]) -> HashMap<Line, bool> {
+        let cut = timed.get(self.wanted.timed).map(|delivery| own_time(delivery).0);
+        self.refill.more.timed_from = cut;
+        let mut heads = HashMap::new();
+        for delivery in timed {
+            // Deliveries of one time stay together: the lane remembers the rest by its time alone.
+            let taken = cut.is_none_or(|cut| own_time(delivery).0 < cut);
+            if taken {
+                self.refill.deliveries.push((*delivery).clone());
+            }
+            let retries =
+                matches!(delivery.status, Status::RetryScheduled { reason: OwnTime::RetryBackoff, .. });
+            if let Some(line) = self.policy.ordering.line(delivery).filter(|_| retries) {
+                heads.insert(line, taken);
+            }
+        }
+        heads
+    }
+
+    /// The first of each line that does not stand and whose head does not wait for its next retry.
+    fn take_lines(
+        &mut self,
+        mut lined: Vec<&Delivery>,
+        halted: &[(Line, DeliveryId)],
+        waiting: &HashMap<Line, bool>,
+    ) {
+        // One that was tried has its turn before those of an earlier place.
+        lined.sort_by_key(|delivery| (delivery.attempts_made == 0, delivery.place));
+        let mut counts: HashMap<Line, Option<usize>> = halted
+            .iter()
+            .map(|(line, _)| line)
+            .chain(waiting.keys())
+            .map(|line| (line.clone(), None))
+            .collect();
+        let mut heads: HashMap<Group, usize> = HashMap::new();
+        let mut behind_waiting: BTreeSet<Line> = BTreeSet::new();
+        for delivery in lined {
+            let line =
+                self.policy.ordering.line(delivery).expect("the caller has seen that it stands in one");
+            let group = self.group(delivery);
+            let count = counts.entry(line.clone()).or_insert_with(|| {
+                let heads = heads.entry(group).or_default();
+                *heads += 1;
+                (*heads <= self.wanted.lines).then_some(0)
+            });
+            match count {
+                Some(count) => {
+                    *count += 1;
+                    if *count <= self.wanted.per_line {
+                        self.refill.deliveries.push(delivery.clone());
+                    } else if *count == self.wanted.per_line + 1 {
+                        self.refill.more.lines.push(line);
+                    }
+                }
+                // If the lane gets the head that waits, it must know that there is more behind it.
+                None if waiting.get(&line) == Some(&true) => behind_waiting.extend([line]),
+                None if waiting.contains_key(&line) || halted.iter().any(|(stands, _)| *stands == line) => {}
+                None => self.refill.more.other_lines.push(group),
+            }
+        }
+        self.refill.more.lines.extend(behind_waiting);
     }
 }
 

@@ -13,5 +13,5 @@
 mod node;
 mod setup;
 
-pub use node::{Note, Observer, Sim, View};
+pub use node::{Note, Observer, Sim, View, Work};
 pub use setup::{Commit, Destination, Faults, Setup};

@@ -10,7 +10,7 @@
 //! Every part is bounded. What does not fit stays in the store, and the part remembers that there is more. A delivery
 //! that is in memory and in the store is the same one: a refill that brings it again is ignored.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tidegate_core::delivery::{Delivery, OwnTime, Place, Priority, Status};
 use tidegate_core::id::DeliveryId;
@@ -25,7 +25,7 @@ const SHELF: usize = 256;
 const TIMED: usize = 1_024;
 /// Deliveries behind the head of one line.
 const BEHIND: usize = 16;
-/// Lines in memory, per lane.
+/// Lines in memory whose heads lie on the same shelf.
 const LINES: usize = 256;
 
 /// A shelf: what lies on it differs only in its place.
@@ -53,8 +53,8 @@ pub struct More {
     pub shelves: Vec<Group>,
     /// Lines with more to come.
     pub lines: Vec<Line>,
-    /// There are more lines.
-    pub other_lines: bool,
+    /// There are more lines, with heads for these shelves.
+    pub other_lines: Vec<Group>,
     /// The earliest time of a delivery that waits for its own time and is not among these.
     pub timed_from: Option<Timestamp>,
 }
@@ -67,7 +67,7 @@ pub struct Wanted {
     pub per_shelf: usize,
     /// Deliveries per line.
     pub per_line: usize,
-    /// Lines.
+    /// Lines whose head belongs on the same shelf.
     pub lines: usize,
     /// Deliveries that wait for their own time.
     pub timed: usize,
@@ -79,19 +79,28 @@ pub(super) struct Queue {
     timed: BTreeMap<(Timestamp, Place), Delivery>,
     timed_from: Option<Timestamp>,
     lines: HashMap<Line, LineQueue>,
-    halted_lines: usize,
-    other_lines: bool,
+    /// Lines that are only in the store have heads for these shelves.
+    other_lines: BTreeSet<Group>,
     /// No delivery here ends by itself before this.
     deadline: Option<Timestamp>,
     refill: RefillState,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 enum RefillState {
     #[default]
     Idle,
-    /// Asked for; `missed`: something was left to the store meanwhile, which the answer may not know of.
-    Asked { missed: bool },
+    /// Asked for. What was left to the store meanwhile may be missing in the answer.
+    Asked(Left),
+}
+
+/// Where something was left to the store.
+#[derive(Debug, Default)]
+struct Left {
+    shelves: BTreeSet<Group>,
+    lines: HashSet<Line>,
+    other_lines: BTreeSet<Group>,
+    timed_from: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -130,7 +139,7 @@ impl LineQueue {
 impl Queue {
     /// With `backlog`, the store may have more than this.
     pub(super) fn new(backlog: bool) -> Self {
-        Self { other_lines: backlog, timed_from: backlog.then_some(Timestamp::MIN), ..Self::default() }
+        Self { timed_from: backlog.then_some(Timestamp::MIN), ..Self::default() }
     }
 
     /// Whether anything waits here.
@@ -185,7 +194,8 @@ impl Queue {
     /// Leaves a delivery that waits for its own time to the store, and with it the line that it heads: nothing else of
     /// that line may go meanwhile.
     fn leave_timed(&mut self, at: Timestamp, delivery: &Delivery, policy: &Policy) {
-        self.timed_from = Some(self.timed_from.map_or(at, |from| from.min(at)));
+        self.timed_from = earliest(self.timed_from, Some(at));
+        self.leave(|left| left.timed_from = earliest(left.timed_from, Some(at)));
         if let Some(line) = policy.ordering.line(delivery) {
             let heads =
                 |queue: &LineQueue| matches!(queue.head, Head::Exposed { id, .. } if id == delivery.id);
@@ -193,7 +203,6 @@ impl Queue {
                 self.lines.remove(&line);
             }
         }
-        self.missed();
     }
 
     /// Its own time has come, and stays come even if the clock is set back: nothing waits for it twice.
@@ -209,28 +218,33 @@ impl Queue {
         let group = group_of(&delivery, policy);
         let shelf = self.shelves.entry(group).or_default();
         let beyond = shelf.items.last_key_value().is_none_or(|(last, _)| delivery.place > *last);
-        if bound == Bound::Window && shelf.more && beyond {
-            self.missed();
-            return;
+        let leaves = bound == Bound::Window && shelf.more && beyond;
+        if !leaves {
+            shelf.items.insert(delivery.place, delivery);
         }
-        shelf.items.insert(delivery.place, delivery);
-        if bound == Bound::Window && shelf.items.len() > SHELF {
+        let overflows = bound == Bound::Window && shelf.items.len() > SHELF;
+        if overflows {
             shelf.items.pop_last();
+        }
+        if leaves || overflows {
             shelf.more = true;
-            self.missed();
+            self.leave(|left| left.shelves.extend([group]));
         }
     }
 
     /// A due delivery that keeps an order takes its place in its line.
     fn join(&mut self, line: Line, delivery: Delivery, policy: &Policy) {
-        if !self.lines.contains_key(&line) && (self.active_lines() >= LINES || !self.knows_all_lines()) {
-            self.other_lines = true;
-            self.missed();
+        let group = group_of(&delivery, policy);
+        if !self.lines.contains_key(&line) && (self.shelved(group) >= LINES || !self.knows_all_lines()) {
+            self.other_lines.insert(group);
+            self.leave(|left| left.other_lines.extend([group]));
             return;
         }
         let queue = self.lines.entry(line.clone()).or_default();
         match queue.head {
-            Head::None if queue.more && queue.behind.is_empty() => self.missed(),
+            Head::None if queue.more && queue.behind.is_empty() => {
+                self.leave(|left| left.lines.extend([line]))
+            }
             Head::None => self.expose_and_shelve(line, delivery, policy),
             Head::Exposed { id, .. } if id == delivery.id => self.shelve(delivery, policy, Bound::None),
             Head::Exposed { id, place, tried: false } if delivery.place < place => {
@@ -242,33 +256,35 @@ impl Queue {
                 }
             }
             Head::Exposed { .. } => self.stand_behind(&line, delivery),
-            Head::Halted { .. } => self.missed(),
+            // A line that stands is in the store until a person resumes it.
+            Head::Halted { .. } => {}
         }
     }
 
     fn stand_behind(&mut self, line: &Line, delivery: Delivery) {
         let queue = self.lines.get_mut(line).expect("the caller found it");
         let beyond = queue.behind.last_key_value().is_none_or(|(last, _)| delivery.place > *last);
-        if queue.more && beyond {
-            self.missed();
-            return;
+        let leaves = queue.more && beyond;
+        if !leaves {
+            queue.behind.insert(delivery.place, delivery);
         }
-        queue.behind.insert(delivery.place, delivery);
-        if queue.behind.len() > BEHIND {
+        let overflows = queue.behind.len() > BEHIND;
+        if overflows {
             queue.behind.pop_last();
+        }
+        if leaves || overflows {
             queue.more = true;
-            self.missed();
+            self.leave(|left| left.lines.extend([line.clone()]));
         }
     }
 
-    /// Lines that may have something to send: not those that stand, or whose head waits for its own time.
-    fn active_lines(&self) -> usize {
-        self.lines.len().saturating_sub(self.halted_lines + self.timed.len())
+    fn shelved(&self, group: Group) -> usize {
+        self.shelves.get(&group).map_or(0, |shelf| shelf.items.len())
     }
 
     /// Whether a line that is not here has nothing in the store either: else its head may be there.
-    const fn knows_all_lines(&self) -> bool {
-        !self.other_lines && self.timed_from.is_none()
+    fn knows_all_lines(&self) -> bool {
+        self.other_lines.is_empty() && self.timed_from.is_none()
     }
 
     /// `delivery` has the turn in its line: it is in flight, or waits here.
@@ -300,18 +316,13 @@ impl Queue {
 
     /// The line stands: `id` died, and a person must resume it. What is behind it stays in the store.
     pub(super) fn halt(&mut self, line: Line, id: DeliveryId) {
-        let halted = LineQueue { head: Head::Halted { id }, behind: BTreeMap::new(), more: true };
-        let before = self.lines.insert(line, halted);
-        let stood = before.is_some_and(|queue| matches!(queue.head, Head::Halted { .. }));
-        self.halted_lines += usize::from(!stood);
-        self.missed();
+        self.lines.insert(line, LineQueue { head: Head::Halted { id }, behind: BTreeMap::new(), more: true });
     }
 
     /// A person resumes a line that stands: its next delivery is in the store.
     pub(super) fn resume(&mut self, line: &Line) {
         if self.lines.get(line).is_some_and(|queue| matches!(queue.head, Head::Halted { .. })) {
             self.lines.remove(line);
-            self.halted_lines -= 1;
             self.look_again();
         }
     }
@@ -402,26 +413,26 @@ impl Queue {
         let own = self.timed.first_key_value().map(|((at, _), _)| *at);
         let deadline = self.deadline.filter(|_| !self.is_empty());
         // While a refill is on its way, its answer wakes the lane.
-        let elsewhere = self.timed_from.filter(|_| self.refill == RefillState::Idle);
+        let elsewhere = self.timed_from.filter(|_| !self.awaits_refill());
         [own, elsewhere, deadline].into_iter().flatten().min()
     }
 
     /// Whether to ask the store for more, now. Asked once, it waits for the answer.
     pub(super) fn ask_for_more(&mut self, now: Timestamp) -> bool {
-        let wanted = self.refill == RefillState::Idle
+        let wanted = !self.awaits_refill()
             && (self.timed_from.is_some_and(|from| from <= now)
-                || (self.other_lines && self.active_lines() < LINES / 2)
+                || self.other_lines.iter().any(|group| self.shelved(*group) < LINES / 2)
                 || self.shelves.values().any(|shelf| shelf.more && shelf.items.len() <= SHELF / 4)
                 || self.lines.values().any(LineQueue::runs_dry));
         if wanted {
-            self.refill = RefillState::Asked { missed: false };
+            self.refill = RefillState::Asked(Left::default());
         }
         wanted
     }
 
     /// Whether a refill is on its way.
-    pub(super) fn awaits_refill(&self) -> bool {
-        self.refill != RefillState::Idle
+    pub(super) const fn awaits_refill(&self) -> bool {
+        matches!(self.refill, RefillState::Asked(_))
     }
 
     /// How much a refill may bring, with `out` deliveries of which the store does not know that they are under way.
@@ -429,9 +440,10 @@ impl Queue {
         Wanted { per_shelf: SHELF + out, per_line: BEHIND + 1 + out, lines: LINES, timed: TIMED / 2 }
     }
 
-    fn missed(&mut self) {
-        if let RefillState::Asked { missed } = &mut self.refill {
-            *missed = true;
+    /// Something is left to the store: a refill that is on its way may not know of it.
+    fn leave(&mut self, note: impl FnOnce(&mut Left)) {
+        if let RefillState::Asked(left) = &mut self.refill {
+            note(left);
         }
     }
 
@@ -445,42 +457,56 @@ impl Queue {
         known: impl Fn(&Delivery) -> bool,
     ) {
         let line_of = |delivery: &Delivery| policy.ordering.line(delivery);
-        let stale: HashSet<Line> =
-            (refill.deliveries.iter().filter(|delivery| known(delivery)).filter_map(line_of))
-                .filter(|line| !self.lines.contains_key(line))
-                .collect();
-        let missed = self.refill == (RefillState::Asked { missed: true }) || !stale.is_empty();
-        self.refill = RefillState::Idle;
+        let left = match std::mem::take(&mut self.refill) {
+            RefillState::Idle => Left::default(),
+            RefillState::Asked(left) => left,
+        };
         self.shelves.values_mut().for_each(|shelf| shelf.more = false);
         self.lines
             .values_mut()
             .filter(|line| !matches!(line.head, Head::Halted { .. }))
             .for_each(|line| line.more = false);
-        (self.timed_from, self.other_lines) = (None, false);
+        self.other_lines.clear();
+        self.timed_from = None;
+        let mut stale: HashMap<Line, Group> = HashMap::new();
+        for delivery in refill.deliveries.iter().filter(|delivery| known(delivery)) {
+            if let Some(line) = line_of(delivery).filter(|line| !self.lines.contains_key(line)) {
+                stale.insert(line, group_of(delivery, policy));
+            }
+        }
         let mut found = refill.deliveries;
         found.retain(|delivery| !known(delivery) && !self.has(delivery, policy));
         found.retain(|delivery| {
-            stale.is_empty() || line_of(delivery).is_none_or(|line| !stale.contains(&line))
+            stale.is_empty() || line_of(delivery).is_none_or(|line| !stale.contains_key(&line))
         });
         sort_for_insertion(&mut found);
         for delivery in found {
             self.insert(delivery, policy, now);
         }
-        for group in refill.more.shelves {
-            self.shelves.entry(group).or_default().more = true;
-        }
-        for line in refill.more.lines {
-            self.lines.entry(line).or_default().more = true;
-        }
+        self.note_more(refill.more);
+        let Left { shelves, lines, other_lines, timed_from } = left;
+        let other_lines = other_lines.into_iter().chain(stale.into_values()).collect();
+        self.note_more(More {
+            shelves: shelves.into_iter().collect(),
+            lines: lines.into_iter().collect(),
+            other_lines,
+            timed_from,
+        });
         self.lines.retain(|_, line| !line.is_over());
-        self.other_lines |= refill.more.other_lines;
-        self.timed_from = self.timed_from.into_iter().chain(refill.more.timed_from).min();
-        if missed {
-            self.look_again();
-        }
     }
 
-    /// Something was left to the store that the last answer may not have known of.
+    fn note_more(&mut self, more: More) {
+        for group in more.shelves {
+            self.shelves.entry(group).or_default().more = true;
+        }
+        for line in more.lines {
+            self.lines.entry(line).or_default().more = true;
+        }
+        self.other_lines.extend(more.other_lines);
+        self.timed_from = earliest(self.timed_from, more.timed_from);
+    }
+
+    /// What is here may not be all: ask, at the next look.
     fn look_again(&mut self) {
         self.timed_from = Some(Timestamp::MIN);
     }
@@ -503,11 +529,12 @@ impl Queue {
     /// deliveries are in flight before it puts back what this returns.
     pub(super) fn take_all(&mut self) -> Vec<Delivery> {
         let before = std::mem::take(self);
-        self.refill = before.refill;
-        self.missed();
         let more =
             before.shelves.values().any(|shelf| shelf.more) || before.lines.values().any(|line| line.more);
-        if more || before.other_lines || before.timed_from.is_some() {
+        let asked = before.awaits_refill();
+        self.refill = before.refill;
+        self.leave(|left| left.timed_from = Some(Timestamp::MIN));
+        if asked || more || !before.other_lines.is_empty() || before.timed_from.is_some() {
             self.look_again();
         }
         let shelved = before.shelves.into_values().flat_map(|shelf| shelf.items.into_values());
@@ -516,6 +543,10 @@ impl Queue {
         sort_for_insertion(&mut all);
         all
     }
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    a.into_iter().chain(b).min()
 }
 
 /// In order, so that the first of a line becomes its head; one that was tried before has its turn already.

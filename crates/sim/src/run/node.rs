@@ -93,6 +93,15 @@ enum Event {
     SetClock,
 }
 
+/// What the machine was made to do besides sending: while everything is held, next to nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Timers that went off.
+    pub wakes: u64,
+    /// Looks into the store.
+    pub refills: u64,
+}
+
 /// A request on its way.
 #[derive(Debug)]
 struct Flight {
@@ -149,6 +158,7 @@ pub struct Sim<O> {
     clock_set_at: i64,
     sweep_planned: Option<Timestamp>,
     sequence: u64,
+    work: Work,
     trace: u64,
     /// The watcher, for its results.
     pub observer: O,
@@ -200,6 +210,7 @@ impl<O: Observer> Sim<O> {
             clock_set_at: i64::MIN / 2,
             sweep_planned: None,
             sequence: 0,
+            work: Work::default(),
             trace: 0xcbf2_9ce4_8422_2325,
             observer,
         };
@@ -227,6 +238,10 @@ impl<O: Observer> Sim<O> {
     /// A number that differs as soon as anything that was sent or answered differs.
     pub const fn trace(&self) -> u64 {
         self.trace
+    }
+    /// What the machine was made to do besides sending.
+    pub const fn work(&self) -> Work {
+        self.work
     }
     /// The machine, to look at.
     pub const fn dispatcher(&self) -> &Dispatcher {
@@ -509,6 +524,7 @@ impl<O: Observer> Sim<O> {
     }
 
     fn refill(&mut self, lane: LaneId) {
+        self.work.refills += 1;
         match self.commit {
             Commit::Instant => {
                 let refill = self.backing.refill(self.dispatcher.lane(lane), self.now().wall);
@@ -551,6 +567,7 @@ impl<O: Observer> Sim<O> {
             self.plan_at(again, Event::Wake);
             return;
         }
+        self.work.wakes += 1;
         self.inbox.push_back(Input::Wake);
     }
 
