@@ -23,6 +23,8 @@ pub struct Delivery {
     pub event_type: EventType,
     /// Deliveries of one destination with the same key keep their order, where the destination asks for that.
     pub ordering_key: Option<Arc<str>>,
+    /// When it was accepted, on our clock.
+    pub accepted_at: Timestamp,
     /// From when on it is stale.
     pub expires_at: Option<Timestamp>,
     /// From when on it is too old to be tried further.
@@ -268,6 +270,46 @@ impl fmt::Display for End {
             }
             Self::Cancelled(Withdrawn::ByRequest) => f.write_str("withdrawn by request"),
             Self::Cancelled(Withdrawn::DestinationDeleted) => f.write_str("its destination was deleted"),
+        }
+    }
+}
+
+/// An event's status, from those of its deliveries: the newest of each destination. Any that is not final, the least
+/// advanced of these; all delivered, `delivered`; else the worst end. Without deliveries there was nothing to do.
+pub fn event_status<'a>(deliveries: impl IntoIterator<Item = &'a Status>) -> &'static str {
+    let rank = |status: &&Status| match status {
+        Status::Queued => 0,
+        Status::RetryScheduled { .. } => 1,
+        Status::Delivering => 2,
+        Status::Final(End::DeadLetter(_)) => 3,
+        Status::Final(End::Expired(_)) => 4,
+        Status::Final(End::Cancelled(_)) => 5,
+        Status::Final(End::Delivered) => 6,
+    };
+    deliveries.into_iter().min_by_key(rank).map_or(End::Delivered.word(), Status::word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_as_far_as_its_least_advanced_delivery() {
+        let retry = Status::RetryScheduled { at: Timestamp::from_millis(0), reason: OwnTime::RetryBackoff };
+        let (done, dead) = (Status::Final(End::Delivered), Status::Final(End::DeadLetter(Dead::Gone)));
+        let (late, gone) =
+            (Status::Final(End::Expired(Late::InQueue)), Status::Final(End::Cancelled(Withdrawn::ByRequest)));
+        for (deliveries, expected) in [
+            (&[][..], "delivered"),
+            (&[done, done], "delivered"),
+            (&[done, Status::Queued, retry], "queued"),
+            (&[dead, retry, Status::Delivering], "retry_scheduled"),
+            (&[done, dead, Status::Delivering], "delivering"),
+            (&[done, gone, late, dead], "dead_letter"),
+            (&[done, gone, late], "expired"),
+            (&[done, gone], "cancelled"),
+        ] {
+            assert_eq!(event_status(deliveries), expected, "{deliveries:?}");
         }
     }
 }

@@ -5,15 +5,17 @@
 //! take nothing come first, those that consume last; [`decide`] reads them all, so that it can name the earliest
 //! moment at which every one is open.
 
+mod destination;
 mod explain;
 mod hold;
 
+pub use destination::{DestinationStatus, estimate, holds, status};
 pub use explain::{Explanation, GateView, explain};
 pub use hold::Hold;
 
 use crate::breaker::BreakerGate;
 use crate::delivery::{Dead, Delivery, End, HoldReason, Late, OwnTime, Status};
-use crate::lane::{LaneState, Standing};
+use crate::lane::LaneState;
 use crate::limits;
 use crate::order::Turn;
 use crate::policy::Policy;
@@ -175,50 +177,20 @@ impl Question<'_> {
 
     /// What `gate` says: nothing if it is open.
     pub fn hold(&self, gate: Gate) -> Option<Hold> {
-        let (lane, now) = (self.lane, self.now.wall);
         match gate {
-            Gate::Standing => match lane.standing {
-                Standing::Active => None,
-                Standing::Paused { since } => Some(Hold::Paused { since }),
-                Standing::Disabled { since, cause } => Some(Hold::Disabled { since, cause }),
-            },
             Gate::OwnTime => match self.delivery.status {
-                Status::RetryScheduled { at, reason } if now < at => Some(match reason {
+                Status::RetryScheduled { at, reason } if self.now.wall < at => Some(match reason {
                     OwnTime::Scheduled => Hold::Scheduled { until: at },
                     OwnTime::RetryBackoff => Hold::RetryBackoff { until: at },
                 }),
                 _ => None,
             },
-            Gate::Breaker => match lane.breaker.gate(now) {
-                BreakerGate::Closed | BreakerGate::ForProbe => None,
-                BreakerGate::OpenUntil(until) => Some(Hold::CircuitOpen { until: Some(until) }),
-                BreakerGate::AwaitsProbe => Some(Hold::CircuitOpen { until: None }),
-            },
-            Gate::Throttle => match lane.throttle.gate(now) {
-                ThrottleGate::Open | ThrottleGate::ForProbe => None,
-                ThrottleGate::ShutUntil(until) => {
-                    Some(Hold::Throttled { until: Some(until), episode: lane.throttle.episodes() })
-                }
-                ThrottleGate::AwaitsProbe => {
-                    Some(Hold::Throttled { until: None, episode: lane.throttle.episodes() })
-                }
-            },
-            Gate::Unavailable => {
-                lane.unavailable_until.filter(|until| now < *until).map(|until| Hold::Unavailable { until })
-            }
-            Gate::QuietHours if self.quiet.is_empty() => None,
-            Gate::QuietHours => {
-                self.policy.quiet.release(self.quiet, now).map(|until| Hold::QuietHours { until })
-            }
             Gate::Order => match self.turn {
                 Turn::Its => None,
                 Turn::Behind(head) => Some(Hold::OrderBlocked { head, halted: false }),
                 Turn::Halted(head) => Some(Hold::OrderBlocked { head, halted: true }),
             },
-            Gate::Concurrency => lane.full(self.policy).map(|limit| Hold::AtCapacity { limit }),
-            Gate::Rate => lane
-                .token_wait(self.policy, self.now.mono)
-                .map(|wait| Hold::RateLimited { until: now + wait }),
+            gate => destination::hold(gate, self.now, self.quiet, self.policy, self.lane),
         }
     }
 

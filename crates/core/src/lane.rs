@@ -153,6 +153,17 @@ impl LaneState {
         rate.bucket.wait(&rate.limit.quota, now).max(paced)
     }
 
+    /// How long until `count` tokens will have come, those that are there included; `None`: there is no limit.
+    pub fn tokens_wait(&self, policy: &Policy, now: Mono, count: u64) -> Option<Millis> {
+        let rate = self.rate.as_ref().filter(|_| policy.rate_limit.is_some())?;
+        let paced = rate.pace.as_ref().map_or(Millis::ZERO, |pace| {
+            #[expect(clippy::cast_possible_truncation, reason = "a float as large as this saturates")]
+            let ms = (count.saturating_sub(1) as f64 * 60_000.0 / pace.per_minute(now)) as i64;
+            pace.wait(now).unwrap_or(Millis::ZERO) + Millis::new(ms)
+        });
+        Some(rate.bucket.wait_for(&rate.limit.quota, now, count).max(paced))
+    }
+
     /// Tokens there are now, where there is a limit.
     pub fn tokens(&self, now: Mono) -> Option<u64> {
         self.rate.as_ref().map(|rate| rate.bucket.tokens(&rate.limit.quota, now))

@@ -124,6 +124,12 @@ impl Bucket {
         (lacking > 0).then(|| quota.time_for(i128::from(lacking)))
     }
 
+    /// How long until so many tokens will have come, those that are there included.
+    pub fn wait_for(&self, quota: &Quota, now: Mono, tokens: u64) -> Millis {
+        let lacking = i128::from(tokens) * i128::from(quota.period) - i128::from(self.level_at(quota, now));
+        if lacking <= 0 { Millis::ZERO } else { quota.time_for(lacking) }
+    }
+
     /// Takes a token. The caller has seen that [`wait`](Self::wait) is `None`, or takes it all the same (a test event).
     pub fn take(&mut self, quota: &Quota, now: Mono) {
         self.level = self.level_at(quota, now).saturating_sub(quota.period);

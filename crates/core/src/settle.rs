@@ -77,6 +77,7 @@ pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms
         priority: incoming.priority,
         event_type: incoming.event_type,
         ordering_key: incoming.ordering_key,
+        accepted_at: now,
         expires_at,
         too_old_at: incoming.deliver_at.map_or(now, |at| at.max(now)) + max_age,
         plan,
@@ -84,6 +85,59 @@ pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms
         attempts_used: 0,
         status,
     }
+}
+
+/// What a replay does about the time to live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ReplayTtl {
+    /// It lives as long again as the original did.
+    #[default]
+    Reset,
+    /// It expires when the original did.
+    Keep,
+    /// It does not expire.
+    None,
+}
+
+/// A new delivery of the same event to the same destination, asked for at `now`. It occurs now, so it comes after what is
+/// there; the original is left as it is.
+pub fn replay(
+    now: Timestamp,
+    original: &Delivery,
+    incoming: ReplayAs,
+    ttl: ReplayTtl,
+    policy: &Policy,
+    terms: &Terms,
+) -> Delivery {
+    let life = original.expires_at.map(|expiry| expiry - original.accepted_at);
+    let expires_at = match ttl {
+        ReplayTtl::Reset => life.map(|life| now + life),
+        ReplayTtl::Keep => original.expires_at,
+        ReplayTtl::None => None,
+    };
+    let incoming = Incoming {
+        id: incoming.id,
+        sequence: incoming.sequence,
+        event_type: original.event_type.clone(),
+        occurred_at: None,
+        expires_at,
+        ttl: None,
+        deliver_at: None,
+        ordering_key: original.ordering_key.clone(),
+        priority: incoming.priority,
+    };
+    accept(now, incoming, policy, &Terms { type_ttl: None, ..terms.clone() })
+}
+
+/// What is new about a replay.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayAs {
+    /// The new delivery's id.
+    pub id: DeliveryId,
+    /// The sequence of acceptance.
+    pub sequence: u64,
+    /// By default [`Priority::BULK`], so that it never crowds out live traffic.
+    pub priority: Priority,
 }
 
 /// An attempt for `delivery` ended with `outcome`: what it is now.

@@ -7,6 +7,9 @@ use tidegate_core::time::{Millis, Timestamp};
 
 use crate::run::{Note, Observer, View};
 
+/// A growing backlog is counted again when it is larger by so many percent: each count looks at every lane.
+const MORE_BY: usize = 5;
+
 /// Figures in equal steps of time. Collected by watching; its size does not grow with the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
@@ -18,6 +21,15 @@ pub struct Series {
     pub steps: Vec<Step>,
     #[serde(skip)]
     to: Timestamp,
+    /// The one destination that is looked at; `None`: all.
+    #[serde(skip)]
+    only: Option<usize>,
+    /// How many of the steps are over: the state at their end is known.
+    #[serde(skip)]
+    over: usize,
+    /// Deliveries that waited when the waiting ones of the last step were counted by reason.
+    #[serde(skip)]
+    counted: usize,
 }
 
 /// One step.
@@ -35,9 +47,12 @@ pub struct Step {
     pub failed: u32,
     /// Requests in flight at its end.
     pub in_flight: u32,
-    /// Deliveries that wait at its end, by what holds their destination, in the order of [`HoldReason::ALL`].
+    /// Requests in flight at most.
+    pub peak_in_flight: u32,
+    /// Deliveries that waited when most waited in it, by what held their destination, in the order of
+    /// [`HoldReason::ALL`].
     pub held: [u32; HoldReason::ALL.len()],
-    /// Deliveries that wait at its end with nothing holding their destination.
+    /// Deliveries that waited then with nothing holding their destination.
     pub waiting: u32,
 }
 
@@ -45,7 +60,16 @@ impl Series {
     /// `steps` equal steps from `from` to `to`.
     pub fn new(from: Timestamp, to: Timestamp, steps: u32) -> Self {
         let step_ms = ((to - from).get() / i64::from(steps.max(1))).max(1);
-        Self { from_ms: from.as_millis(), step_ms, steps: Vec::with_capacity(steps as usize), to }
+        // What a division leaves over is left out: a last step cut short would look like a sudden change.
+        let to = from + Millis::new(step_ms.saturating_mul(i64::from(steps.max(1))));
+        let steps = Vec::with_capacity(steps as usize);
+        Self { from_ms: from.as_millis(), step_ms, steps, to, only: None, over: 0, counted: 0 }
+    }
+    /// The same for one destination, by its place in the set-up.
+    #[must_use]
+    pub const fn of(mut self, destination: usize) -> Self {
+        self.only = Some(destination);
+        self
     }
 
     /// The length of a step.
@@ -59,18 +83,76 @@ impl Series {
             return None;
         }
         let index = usize::try_from((wall.as_millis() - self.from_ms) / self.step_ms).ok()?;
+        // Time passed without a word of it: the clock was set forward.
         while self.steps.len() <= index {
             self.close(view);
-            self.steps.push(Step::default());
+            self.begin();
         }
         self.steps.get_mut(index)
     }
 
+    /// Nothing happens until `to`: every step that ends before has this state at its end.
+    fn pass(&mut self, view: &View<'_>, to: Timestamp) {
+        let to = to.min(self.to).as_millis();
+        self.count_waiting(view, MORE_BY);
+        while self.end_of_last() <= to {
+            self.close(view);
+            if self.end_of_last() >= self.to.as_millis() {
+                return;
+            }
+            self.begin();
+            self.count_waiting(view, MORE_BY);
+        }
+    }
+
+    /// A new step: what is in flight goes on.
+    fn begin(&mut self) {
+        self.counted = 0;
+        let in_flight = self.steps.last().map_or(0, |step| step.in_flight);
+        self.steps.push(Step { peak_in_flight: in_flight, ..Step::default() });
+    }
+
+    /// Where the last step ends, in milliseconds since 1970.
+    fn end_of_last(&self) -> i64 {
+        let steps = i64::try_from(self.steps.len()).unwrap_or(i64::MAX);
+        self.from_ms.saturating_add(self.step_ms.saturating_mul(steps))
+    }
+
     /// The last step is over: what is the state at its end?
     fn close(&mut self, view: &View<'_>) {
+        if self.over == self.steps.len() {
+            return;
+        }
+        self.over = self.steps.len();
+        self.count_waiting(view, 0);
+        let in_flight = self.in_flight(view);
+        if let Some(step) = self.steps.last_mut() {
+            step.in_flight = in_flight;
+        }
+    }
+
+    fn in_flight(&self, view: &View<'_>) -> u32 {
+        let of = |index: usize| view.dispatcher.lanes().get(index).map_or(0, |lane| lane.state().in_flight);
+        self.only.map_or_else(|| view.dispatcher.in_flight(), of)
+    }
+    fn open(&self, view: &View<'_>) -> usize {
+        let of = |index: usize| {
+            view.dispatcher.lanes().get(index).map_or(0, |lane| view.backing.open_count(lane.id()))
+        };
+        self.only.map_or_else(|| view.backing.open_total(), of)
+    }
+
+    /// Counts what waits by reason, if more waits than when that was last done in this step, by so many percent.
+    fn count_waiting(&mut self, view: &View<'_>, more_by: usize) {
+        let waiting = self.open(view).saturating_sub(self.in_flight(view) as usize);
+        if waiting <= self.counted + self.counted * more_by / 100 {
+            return;
+        }
         let Some(step) = self.steps.last_mut() else { return };
-        step.in_flight = view.dispatcher.in_flight();
-        for lane in view.dispatcher.lanes() {
+        self.counted = waiting;
+        (step.held, step.waiting) = Default::default();
+        let concerns = |index: usize| self.only.is_none_or(|only| only == index);
+        for lane in view.dispatcher.lanes().iter().filter(|lane| concerns(lane.id().index())) {
             let open = view.backing.open_count(lane.id());
             let waiting = u32::try_from(open).unwrap_or(u32::MAX).saturating_sub(lane.state().in_flight);
             if waiting == 0 {
@@ -92,26 +174,28 @@ impl Series {
 
 impl Observer for Series {
     fn note(&mut self, view: &View<'_>, note: &Note<'_>) {
+        let lane = match note {
+            Note::Accepted(lane, _) | Note::Sent(lane, _) | Note::Answered(lane, ..) => lane,
+            Note::Passes { to } => return self.pass(view, *to),
+            _ => return,
+        };
+        if self.only.is_some_and(|only| only != lane.index()) {
+            return;
+        }
+        let in_flight = self.in_flight(view);
+        let Some(step) = self.current(view) else { return };
         match note {
-            Note::Accepted(..) => {
-                if let Some(step) = self.current(view) {
-                    step.arrived += 1;
-                }
-            }
+            Note::Accepted(..) => step.arrived += 1,
             Note::Sent(..) => {
-                if let Some(step) = self.current(view) {
-                    step.sent += 1;
-                }
+                step.sent += 1;
+                step.peak_in_flight = step.peak_in_flight.max(in_flight);
             }
             Note::Answered(_, _, answer) => {
-                if let Some(step) = self.current(view) {
-                    let count = match answer.report.outcome {
-                        Outcome::Success { .. } => &mut step.succeeded,
-                        Outcome::RateLimited { .. } => &mut step.throttled,
-                        _ => &mut step.failed,
-                    };
-                    *count += 1;
-                }
+                *match answer.report.outcome {
+                    Outcome::Success { .. } => &mut step.succeeded,
+                    Outcome::RateLimited { .. } => &mut step.throttled,
+                    _ => &mut step.failed,
+                } += 1;
             }
             _ => {}
         }

@@ -85,6 +85,15 @@ pub enum Arrivals {
         /// How many.
         count: u32,
     },
+    /// So many from each of several times on: a job that runs by a timetable.
+    Timetable {
+        /// When it runs, in order.
+        at: Vec<Timestamp>,
+        /// How many it publishes each time …
+        count: u32,
+        /// … spread evenly over so long, which is shorter than from one time to the next.
+        over: Millis,
+    },
     /// The recorded past: times in order.
     Recorded {
         /// The times.
@@ -112,6 +121,10 @@ impl Arrivals {
                 Some(last.unwrap_or(*from) + Millis::new(wait)).filter(|at| at <= to)
             }
             Self::Burst { at, count } => (index < *count).then_some(*at),
+            Self::Timetable { at, count, over } => {
+                let begin = at.get(usize::try_from(index.checked_div(*count)?).ok()?)?;
+                Some(*begin + over.scaled(i64::from(index % count), i64::from(*count)))
+            }
             Self::Recorded { at } => at.get(index as usize).copied(),
         }
     }

@@ -6,7 +6,7 @@ use crate::delivery::Priority;
 use crate::draw::Draw;
 use crate::health::DisabledCause;
 use crate::id::DeliveryId;
-use crate::lane::Report;
+use crate::lane::{Report, Standing};
 use crate::outcome::{NetworkFault, Outcome};
 use crate::pattern::EventType;
 use crate::policy::Concurrency;
@@ -250,6 +250,40 @@ fn a_limited_lane_waits_for_the_commit_of_its_starts() {
     case.check_waits(2, HoldReason::AtCapacity, None);
     case.lane.unsaved_starts = 1;
     case.goes(2);
+}
+
+#[test]
+fn a_destination_shows_its_first_hold_and_lists_all() {
+    let mut case = Case::new();
+    let word = |case: &Case, ms| status(now(ms), &case.policy, &case.lane).word();
+    assert_eq!(word(&case, 0), "active");
+    let quota = Quota::new(60, Per::Minute, Some(1)).unwrap();
+    case.policy.rate_limit = Some(RateLimit { quota, mode: RateMode::Fixed });
+    case.lane = LaneState::new(&case.policy, now(0));
+    case.attempt(2, 0, 10, Outcome::Success { status: 200 });
+    case.lane.in_flight = 9;
+    assert_eq!(word(&case, 10), "rate_limited", "a spent rate says more than taken slots");
+    case.policy.quiet = night_window();
+    assert_eq!(word(&case, 10), "quiet_hours");
+    case.lane.standing = Standing::Paused { since: at(0) };
+    assert_eq!(word(&case, 10), "paused");
+    let all: Vec<_> =
+        holds(now(10), &case.policy, &case.lane).iter().map(|hold| hold.reason().word()).collect();
+    assert_eq!(all, ["paused", "quiet_hours", "at_capacity", "rate_limited"]);
+}
+
+#[test]
+fn the_estimate_counts_the_tokens_and_turns_of_those_before() {
+    let mut case = Case::new();
+    let exchange = Millis::new(200);
+    let when = |case: &Case, ahead| {
+        (estimate(now(0), at(0), ahead, exchange, &case.policy, &case.lane) - at(0)).get()
+    };
+    assert_eq!((when(&case, 0), when(&case, 4), when(&case, 50)), (0, 0, 2_000), "ten turns of five slots");
+    let quota = Quota::new(100, Per::Minute, Some(250)).unwrap();
+    case.policy.rate_limit = Some(RateLimit { quota, mode: RateMode::Fixed });
+    case.lane = LaneState::new(&case.policy, now(0));
+    assert_eq!(when(&case, 9_999), 97 * 60_000 + 30_000, "the last of ten thousand");
 }
 
 /// Anything that can happen to a lane, in any order.

@@ -166,6 +166,23 @@ fn every_end_says_why_in_a_sentence() {
     );
 }
 
+#[test]
+fn a_replay_is_a_new_delivery_that_comes_after_what_is_there() {
+    let original =
+        accepted(Incoming { ttl: Some(Millis::seconds(60)), occurred_at: Some(at(-9)), ..incoming() });
+    let again = ReplayAs { id: DeliveryId::from_bits(2), sequence: 9, priority: Priority::BULK };
+    for (ttl, expires_at, word) in [
+        (ReplayTtl::Reset, Some(at(660)), "queued"),
+        (ReplayTtl::Keep, Some(at(60)), "expired"),
+        (ReplayTtl::None, None, "queued"),
+    ] {
+        let terms = Terms { type_ttl: Some(Millis::seconds(5)), ..Terms::default() };
+        let delivery = replay(at(600), &original, again, ttl, &Policy::default(), &terms);
+        assert_eq!((delivery.expires_at, delivery.status.word()), (expires_at, word), "{ttl:?}");
+        assert_eq!((delivery.place.occurred_at, delivery.attempts_made), (at(600), 0));
+    }
+}
+
 proptest! {
     #[test]
     fn no_retry_starts_early_late_or_without_end(ttl in prop::option::of(0_i64..4_000), took in 0_i64..31, bits: u64, wait in 1_i64..86_401) {

@@ -57,6 +57,11 @@ pub enum Note<'a> {
     Restarted,
     /// The wall clock was set.
     ClockSet,
+    /// Nothing happens from now until then: as things stand, they stay.
+    Passes {
+        /// Until then, on the wall clock.
+        to: Timestamp,
+    },
     /// A step is over.
     Stepped,
 }
@@ -267,7 +272,7 @@ impl<O: Observer> Sim<O> {
         while self.events.peek().is_some_and(|Reverse((at, ..))| *at <= end) {
             self.happen();
         }
-        self.mono = end;
+        self.pass(end);
     }
 
     /// Runs until nothing is left to happen, but for so long at most. Says whether it came to rest.
@@ -296,7 +301,7 @@ impl<O: Observer> Sim<O> {
 
     fn happen(&mut self) {
         let Some(Reverse((at, _, event))) = self.events.pop() else { return };
-        self.mono = self.mono.max(at);
+        self.pass(at);
         match event {
             Event::Arrive(publisher) => self.arrive(publisher),
             Event::Answer(flight) => self.answered(flight),
@@ -310,6 +315,13 @@ impl<O: Observer> Sim<O> {
             Event::SetClock => self.set_clock(),
         }
         self.settle_down();
+    }
+
+    fn pass(&mut self, to: i64) {
+        if to > self.mono {
+            self.tell(&Note::Passes { to: Timestamp::from_millis(to) + self.offset });
+            self.mono = to;
+        }
     }
 
     /// Steps until nothing is left to tell the machine, then plans its next wake-up.

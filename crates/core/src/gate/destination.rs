@@ -1,0 +1,102 @@
+//! The gates of a destination, whichever delivery asks: its status, all its holds, and how long a queue before it takes.
+
+use super::{Gate, Hold};
+use crate::breaker::BreakerGate;
+use crate::lane::{LaneState, Standing};
+use crate::policy::Policy;
+use crate::quiet::WindowMask;
+use crate::throttle::ThrottleGate;
+use crate::time::{Millis, Now, Timestamp};
+
+/// The one word for how a destination does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DestinationStatus {
+    /// Something holds it: the first that does.
+    Held(Hold),
+    /// Nothing does.
+    Active,
+}
+
+impl DestinationStatus {
+    /// The word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Held(hold) => hold.reason().word(),
+            Self::Active => "active",
+        }
+    }
+}
+
+/// What one of the destination's own gates says to deliveries that the windows of `quiet` concern; the gates that belong
+/// to a delivery say nothing here.
+pub(super) fn hold(
+    gate: Gate,
+    now: Now,
+    quiet: WindowMask,
+    policy: &Policy,
+    lane: &LaneState,
+) -> Option<Hold> {
+    let wall = now.wall;
+    match gate {
+        Gate::OwnTime | Gate::Order => None,
+        Gate::Standing => match lane.standing {
+            Standing::Active => None,
+            Standing::Paused { since } => Some(Hold::Paused { since }),
+            Standing::Disabled { since, cause } => Some(Hold::Disabled { since, cause }),
+        },
+        Gate::Breaker => match lane.breaker.gate(wall) {
+            BreakerGate::Closed | BreakerGate::ForProbe => None,
+            BreakerGate::OpenUntil(until) => Some(Hold::CircuitOpen { until: Some(until) }),
+            BreakerGate::AwaitsProbe => Some(Hold::CircuitOpen { until: None }),
+        },
+        Gate::Throttle => {
+            let episode = lane.throttle.episodes();
+            match lane.throttle.gate(wall) {
+                ThrottleGate::Open | ThrottleGate::ForProbe => None,
+                ThrottleGate::ShutUntil(until) => Some(Hold::Throttled { until: Some(until), episode }),
+                ThrottleGate::AwaitsProbe => Some(Hold::Throttled { until: None, episode }),
+            }
+        }
+        Gate::Unavailable => {
+            lane.unavailable_until.filter(|until| wall < *until).map(|until| Hold::Unavailable { until })
+        }
+        Gate::QuietHours if quiet.is_empty() => None,
+        Gate::QuietHours => policy.quiet.release(quiet, wall).map(|until| Hold::QuietHours { until }),
+        Gate::Concurrency => lane.full(policy).map(|limit| Hold::AtCapacity { limit }),
+        Gate::Rate => lane.token_wait(policy, now.mono).map(|wait| Hold::RateLimited { until: wall + wait }),
+    }
+}
+
+/// Everything that holds a destination now, in the order of the gates. Quiet windows that concern only some event types
+/// hold those, not the destination.
+pub fn holds(now: Now, policy: &Policy, lane: &LaneState) -> Vec<Hold> {
+    let quiet = policy.quiet.mask_without_type();
+    Gate::ALL.into_iter().filter_map(|gate| hold(gate, now, quiet, policy, lane)).collect()
+}
+
+/// The first of these, with one exception: a spent rate says more than taken slots.
+pub fn status(now: Now, policy: &Policy, lane: &LaneState) -> DestinationStatus {
+    let holds = holds(now, policy, lane);
+    let rate = holds.iter().find(|hold| matches!(hold, Hold::RateLimited { .. }));
+    match (holds.first(), rate) {
+        (Some(Hold::AtCapacity { .. }), Some(rate)) => DestinationStatus::Held(*rate),
+        (Some(first), _) => DestinationStatus::Held(*first),
+        (None, _) => DestinationStatus::Active,
+    }
+}
+
+/// When a delivery will go that all gates let through at `opens`, with `ahead` others before it: the tokens they take,
+/// and the turns of `exchange` each that they need on the destination's slots. An estimate: others may come or fail.
+pub fn estimate(
+    now: Now,
+    opens: Timestamp,
+    ahead: u64,
+    exchange: Millis,
+    policy: &Policy,
+    lane: &LaneState,
+) -> Timestamp {
+    let tokens = lane.tokens_wait(policy, now.mono, ahead.saturating_add(1)).unwrap_or(Millis::ZERO);
+    let turns = i64::try_from(ahead / u64::from(policy.max_concurrency.get())).unwrap_or(i64::MAX);
+    let slots = exchange.scaled(turns, 1);
+    (now.wall + tokens).max(opens + slots)
+}
