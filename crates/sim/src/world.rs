@@ -78,10 +78,8 @@ impl Model {
         }
         if self.max_parallel.is_some_and(|most| others >= most) {
             response = Response::plain(503);
-        } else if trouble.is_none() {
-            if let Some(limiter) = &mut self.limiter {
-                response = limiter.judge(now, response);
-            }
+        } else if let (None, Some(limiter)) = (trouble, &mut self.limiter) {
+            response = limiter.judge(now, response);
         }
         Answer::of(now, &response, takes, timeout)
     }

@@ -487,10 +487,10 @@ impl Lane {
         if self.held.map(|(reason, _)| reason) == reason {
             return;
         }
-        if let Some((reason, since)) = self.held.take() {
-            if now.wall - since >= LOGGED_HOLD {
-                effects.push(Effect::Held { lane: self.id, reason, since, until: now.wall });
-            }
+        if let Some((reason, since)) = self.held.take()
+            && now.wall - since >= LOGGED_HOLD
+        {
+            effects.push(Effect::Held { lane: self.id, reason, since, until: now.wall });
         }
         self.held = reason.map(|reason| (reason, now.wall));
     }

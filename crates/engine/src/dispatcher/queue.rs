@@ -243,7 +243,7 @@ impl Queue {
         let queue = self.lines.entry(line.clone()).or_default();
         match queue.head {
             Head::None if queue.more && queue.behind.is_empty() => {
-                self.leave(|left| left.lines.extend([line]))
+                self.leave(|left| left.lines.extend([line]));
             }
             Head::None => self.expose_and_shelve(line, delivery, policy),
             Head::Exposed { id, .. } if id == delivery.id => self.shelve(delivery, policy, Bound::None),

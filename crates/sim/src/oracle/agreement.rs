@@ -35,7 +35,7 @@ impl Observer for Agreement {
             return;
         }
         self.steps += 1;
-        if self.steps % EVERY != 0 {
+        if !self.steps.is_multiple_of(EVERY) {
             return;
         }
         let lanes = view.dispatcher.lanes();

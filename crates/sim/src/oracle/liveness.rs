@@ -85,7 +85,7 @@ impl Observer for Liveness {
             Note::ClockSet => self.lanes.fill(None),
             Note::Stepped if !self.down => {
                 self.steps += 1;
-                if self.steps % EVERY == 0 {
+                if self.steps.is_multiple_of(EVERY) {
                     let place = usize::try_from(self.steps / EVERY).unwrap_or(0) % self.lanes.len().max(1);
                     self.look(view, place);
                 }

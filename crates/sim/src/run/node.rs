@@ -361,7 +361,7 @@ impl<O: Observer> Sim<O> {
                 Effect::SaveLane { lane } => self.save_lane(lane),
                 Effect::Refill { lane } => self.refill(lane),
                 Effect::Held { lane, reason, since, until } => {
-                    self.tell(&Note::Held(lane, reason, since, until))
+                    self.tell(&Note::Held(lane, reason, since, until));
                 }
                 Effect::Changed { lane, aftermath } => self.tell(&Note::Changed(lane, &aftermath)),
             }
@@ -544,7 +544,7 @@ impl<O: Observer> Sim<O> {
             }
             // Reading takes a moment, and what was read is a moment old when it comes.
             Commit::Grouped(latency) => {
-                self.plan_at(self.mono + latency.get(), Event::ReadRefill(lane, self.life))
+                self.plan_at(self.mono + latency.get(), Event::ReadRefill(lane, self.life));
             }
         }
     }
