@@ -401,7 +401,7 @@ impl Lane {
         let mut blocked = Blocked::default();
         let oldest_turn = self.mark.starts % u64::from(limits::STARTS_PER_OLDEST)
             == u64::from(limits::STARTS_PER_OLDEST) - 1;
-        for (group, delivery) in self.queue.firsts() {
+        for (group, delivery) in self.queue.firsts(None) {
             match self.decide(now, group, delivery) {
                 Decision::Go(go) => {
                     let urgency = if oldest_turn || go.probe.is_some() { 0 } else { group.priority.get() };
@@ -437,7 +437,7 @@ impl Lane {
     /// about its destination. Lines keep their heads.
     fn another_probe(&self, now: Now) -> Option<Candidate> {
         let last = self.state.last_probe?;
-        (self.queue.firsts_but(Some(last)))
+        (self.queue.firsts(Some(last)))
             .filter_map(|(group, delivery)| match self.decide(now, group, delivery) {
                 Decision::Go(go) => Some(Candidate { group, place: delivery.place, go }),
                 _ => None,

@@ -10,14 +10,22 @@
 //! Every part is bounded. What does not fit stays in the store, and the part remembers that there is more. A delivery
 //! that is in memory and in the store is the same one: a refill that brings it again is ignored.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod parts;
+mod refill;
 
-use tidegate_core::delivery::{Delivery, OwnTime, Place, Priority, Status};
+pub use parts::Group;
+pub use refill::{More, Refill, Wanted};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_core::delivery::{Delivery, OwnTime, Place, Status};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::order::{Line, Turn};
 use tidegate_core::policy::Policy;
-use tidegate_core::quiet::WindowMask;
 use tidegate_core::time::Timestamp;
+
+use parts::{Head, LineQueue, Shelf, group_of};
+use refill::RefillState;
 
 /// Deliveries on one shelf: several commits' worth at full speed, and 100,000 lanes of it still fit a small machine.
 const SHELF: usize = 256;
@@ -28,112 +36,17 @@ const BEHIND: usize = 16;
 /// Lines in memory whose heads lie on the same shelf.
 const LINES: usize = 256;
 
-/// A shelf: what lies on it differs only in its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Group {
-    /// How urgent.
-    pub priority: Priority,
-    /// Which quiet windows concern it.
-    pub quiet: WindowMask,
-}
-
-/// What the store answered to a refill.
-#[derive(Debug, Default)]
-pub struct Refill {
-    /// Open deliveries of the lane, the first of each shelf and line.
-    pub deliveries: Vec<Delivery>,
-    /// Whether the store has more than these, and where.
-    pub more: More,
-}
-
-/// Parts of the backlog that did not fit.
-#[derive(Debug, Default)]
-pub struct More {
-    /// Shelves of unordered deliveries with more to come.
-    pub shelves: Vec<Group>,
-    /// Lines with more to come.
-    pub lines: Vec<Line>,
-    /// There are more lines, with heads for these shelves.
-    pub other_lines: Vec<Group>,
-    /// The earliest time of a delivery that waits for its own time and is not among these.
-    pub timed_from: Option<Timestamp>,
-}
-
-/// How much a refill brings at most of each part; above what the lane has in flight, since the store may not know yet
-/// that these are gone.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// Deliveries per shelf.
-    pub per_shelf: usize,
-    /// Deliveries per line.
-    pub per_line: usize,
-    /// Lines whose head belongs on the same shelf.
-    pub lines: usize,
-    /// Deliveries that wait for their own time.
-    pub timed: usize,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     shelves: BTreeMap<Group, Shelf>,
     timed: BTreeMap<(Timestamp, Place), Delivery>,
     timed_from: Option<Timestamp>,
-    lines: HashMap<Line, LineQueue>,
+    lines: BTreeMap<Line, LineQueue>,
     /// Lines that are only in the store have heads for these shelves.
     other_lines: BTreeSet<Group>,
     /// No delivery here ends by itself before this.
     deadline: Option<Timestamp>,
     refill: RefillState,
-}
-
-#[derive(Debug, Default)]
-enum RefillState {
-    #[default]
-    Idle,
-    /// Asked for. What was left to the store meanwhile may be missing in the answer.
-    Asked(Left),
-}
-
-/// Where something was left to the store.
-#[derive(Debug, Default)]
-struct Left {
-    shelves: BTreeSet<Group>,
-    lines: HashSet<Line>,
-    other_lines: BTreeSet<Group>,
-    timed_from: Option<Timestamp>,
-}
-
-#[derive(Debug, Default)]
-struct Shelf {
-    items: BTreeMap<Place, Delivery>,
-    more: bool,
-}
-
-#[derive(Debug, Default)]
-struct LineQueue {
-    head: Head,
-    behind: BTreeMap<Place, Delivery>,
-    more: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Head {
-    #[default]
-    None,
-    /// On a shelf, among the timed, or in flight. Once tried it keeps its turn until it is final.
-    Exposed { id: DeliveryId, place: Place, tried: bool },
-    /// It died, and the line stands until a person resumes it.
-    Halted { id: DeliveryId },
-}
-
-impl LineQueue {
-    /// Nobody has the turn here, but there is more in the store.
-    fn runs_dry(&self) -> bool {
-        self.more && self.head == Head::None
-    }
-    fn is_over(&self) -> bool {
-        !self.more && self.head == Head::None && self.behind.is_empty()
-    }
 }
 
 impl Queue {
@@ -144,20 +57,18 @@ impl Queue {
 
     /// Whether anything waits here.
     pub(super) fn is_empty(&self) -> bool {
-        self.timed.is_empty()
-            && self.shelves.values().all(|shelf| shelf.items.is_empty())
-            && self.lines.is_empty()
+        self.timed.is_empty() && self.shelves.values().all(|shelf| shelf.len() == 0) && self.lines.is_empty()
     }
     /// How many wait here.
     pub(super) fn len(&self) -> usize {
         self.timed.len()
-            + self.shelves.values().map(|shelf| shelf.items.len()).sum::<usize>()
+            + self.shelves.values().map(Shelf::len).sum::<usize>()
             + self.lines.values().map(|line| line.behind.len()).sum::<usize>()
     }
     /// All that wait here, in no order that matters.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Delivery> {
         (self.timed.values())
-            .chain(self.shelves.values().flat_map(|shelf| shelf.items.values()))
+            .chain(self.shelves.values().flat_map(Shelf::values))
             .chain(self.lines.values().flat_map(|line| line.behind.values()))
     }
 
@@ -196,12 +107,9 @@ impl Queue {
     fn leave_timed(&mut self, at: Timestamp, delivery: &Delivery, policy: &Policy) {
         self.timed_from = earliest(self.timed_from, Some(at));
         self.leave(|left| left.timed_from = earliest(left.timed_from, Some(at)));
-        if let Some(line) = policy.ordering.line(delivery) {
-            let heads =
-                |queue: &LineQueue| matches!(queue.head, Head::Exposed { id, .. } if id == delivery.id);
-            if self.lines.get(&line).is_some_and(heads) {
-                self.lines.remove(&line);
-            }
+        let headed = |line: &Line| self.lines.get(line).is_some_and(|queue| queue.is_headed_by(delivery.id));
+        if let Some(line) = policy.ordering.line(delivery).filter(headed) {
+            self.lines.remove(&line);
         }
     }
 
@@ -209,22 +117,22 @@ impl Queue {
     fn insert_due(&mut self, mut delivery: Delivery, policy: &Policy) {
         delivery.status = Status::Queued;
         match policy.ordering.line(&delivery) {
-            None => self.shelve(delivery, policy, Bound::Window),
+            None => self.shelve(delivery, policy),
             Some(line) => self.join(line, delivery, policy),
         }
     }
 
-    fn shelve(&mut self, delivery: Delivery, policy: &Policy, bound: Bound) {
+    fn shelve(&mut self, delivery: Delivery, policy: &Policy) {
         let group = group_of(&delivery, policy);
         let shelf = self.shelves.entry(group).or_default();
-        let beyond = shelf.items.last_key_value().is_none_or(|(last, _)| delivery.place > *last);
-        let leaves = bound == Bound::Window && shelf.more && beyond;
+        let beyond = shelf.free.last_key_value().is_none_or(|(last, _)| delivery.place > *last);
+        let leaves = shelf.more && beyond;
         if !leaves {
-            shelf.items.insert(delivery.place, delivery);
+            shelf.free.insert(delivery.place, delivery);
         }
-        let overflows = bound == Bound::Window && shelf.items.len() > SHELF;
+        let overflows = shelf.free.len() > SHELF;
         if overflows {
-            shelf.items.pop_last();
+            shelf.free.pop_last();
         }
         if leaves || overflows {
             shelf.more = true;
@@ -232,10 +140,15 @@ impl Queue {
         }
     }
 
+    fn shelve_head(&mut self, delivery: Delivery, policy: &Policy) {
+        let shelf = self.shelves.entry(group_of(&delivery, policy)).or_default();
+        shelf.heads.insert(delivery.place, delivery);
+    }
+
     /// A due delivery that keeps an order takes its place in its line.
     fn join(&mut self, line: Line, delivery: Delivery, policy: &Policy) {
         let group = group_of(&delivery, policy);
-        if !self.lines.contains_key(&line) && (self.shelved(group) >= LINES || !self.knows_all_lines()) {
+        if !self.lines.contains_key(&line) && (self.heads_on(group) >= LINES || !self.knows_all_lines()) {
             self.other_lines.insert(group);
             self.leave(|left| left.other_lines.extend([group]));
             return;
@@ -246,7 +159,7 @@ impl Queue {
                 self.leave(|left| left.lines.extend([line]));
             }
             Head::None => self.expose_and_shelve(line, delivery, policy),
-            Head::Exposed { id, .. } if id == delivery.id => self.shelve(delivery, policy, Bound::None),
+            Head::Exposed { id, .. } if id == delivery.id => self.shelve_head(delivery, policy),
             Head::Exposed { id, place, tried: false } if delivery.place < place => {
                 if let Some(head) = self.take_from_shelves(id) {
                     self.stand_behind(&line, head);
@@ -278,8 +191,8 @@ impl Queue {
         }
     }
 
-    fn shelved(&self, group: Group) -> usize {
-        self.shelves.get(&group).map_or(0, |shelf| shelf.items.len())
+    fn heads_on(&self, group: Group) -> usize {
+        self.shelves.get(&group).map_or(0, |shelf| shelf.heads.len())
     }
 
     /// Whether a line that is not here has nothing in the store either: else its head may be there.
@@ -296,7 +209,7 @@ impl Queue {
 
     fn expose_and_shelve(&mut self, line: Line, delivery: Delivery, policy: &Policy) {
         self.expose(line, &delivery);
-        self.shelve(delivery, policy, Bound::None);
+        self.shelve_head(delivery, policy);
     }
 
     /// The head of `line` is out: it has been tried, and keeps its turn.
@@ -308,8 +221,7 @@ impl Queue {
 
     /// A delivery of `line` is final: if it was the head, the next one has its turn.
     pub(super) fn done(&mut self, line: &Line, id: DeliveryId, policy: &Policy) {
-        let heads = |queue: &LineQueue| matches!(queue.head, Head::Exposed { id: head, .. } if head == id);
-        if self.lines.get(line).is_some_and(heads) {
+        if self.lines.get(line).is_some_and(|queue| queue.is_headed_by(id)) {
             self.advance(line, policy);
         }
     }
@@ -321,7 +233,7 @@ impl Queue {
 
     /// A person resumes a line that stands: its next delivery is in the store.
     pub(super) fn resume(&mut self, line: &Line) {
-        if self.lines.get(line).is_some_and(|queue| matches!(queue.head, Head::Halted { .. })) {
+        if self.lines.get(line).is_some_and(LineQueue::is_halted) {
             self.lines.remove(line);
             self.look_again();
         }
@@ -356,28 +268,20 @@ impl Queue {
         }
     }
 
-    /// The first of each shelf.
-    pub(super) fn firsts(&self) -> impl Iterator<Item = (Group, &Delivery)> {
-        self.shelves
-            .iter()
-            .filter_map(|(group, shelf)| shelf.items.values().next().map(|first| (*group, first)))
-    }
-    /// The first of each shelf that is not `id`.
-    pub(super) fn firsts_but(&self, id: Option<DeliveryId>) -> impl Iterator<Item = (Group, &Delivery)> {
-        (self.shelves.iter()).filter_map(move |(group, shelf)| {
-            shelf.items.values().find(|first| Some(first.id) != id).map(|first| (*group, first))
-        })
+    /// The first of each shelf, or with `but` the first that is not that one.
+    pub(super) fn firsts(&self, but: Option<DeliveryId>) -> impl Iterator<Item = (Group, &Delivery)> {
+        self.shelves.iter().filter_map(move |(group, shelf)| Some((*group, shelf.first(but)?)))
     }
 
     /// Takes a delivery off its shelf.
     pub(super) fn take(&mut self, group: Group, place: Place) -> Option<Delivery> {
-        self.shelves.get_mut(&group)?.items.remove(&place)
+        self.shelves.get_mut(&group)?.remove(place)
     }
 
     fn take_from_shelves(&mut self, id: DeliveryId) -> Option<Delivery> {
         self.shelves.values_mut().find_map(|shelf| {
-            let place = *shelf.items.iter().find(|(_, delivery)| delivery.id == id)?.0;
-            shelf.items.remove(&place)
+            let place = shelf.values().find(|delivery| delivery.id == id)?.place;
+            shelf.remove(place)
         })
     }
 
@@ -417,114 +321,6 @@ impl Queue {
         [own, elsewhere, deadline].into_iter().flatten().min()
     }
 
-    /// Whether to ask the store for more, now. Asked once, it waits for the answer.
-    pub(super) fn ask_for_more(&mut self, now: Timestamp) -> bool {
-        let wanted = !self.awaits_refill()
-            && (self.timed_from.is_some_and(|from| from <= now)
-                || self.other_lines.iter().any(|group| self.shelved(*group) < LINES / 2)
-                || self.shelves.values().any(|shelf| shelf.more && shelf.items.len() <= SHELF / 4)
-                || self.lines.values().any(LineQueue::runs_dry));
-        if wanted {
-            self.refill = RefillState::Asked(Left::default());
-        }
-        wanted
-    }
-
-    /// Whether a refill is on its way.
-    pub(super) const fn awaits_refill(&self) -> bool {
-        matches!(self.refill, RefillState::Asked(_))
-    }
-
-    /// How much a refill may bring, with `out` deliveries of which the store does not know that they are under way.
-    pub(super) const fn wanted(out: usize) -> Wanted {
-        Wanted { per_shelf: SHELF + out, per_line: BEHIND + 1 + out, lines: LINES, timed: TIMED / 2 }
-    }
-
-    /// Something is left to the store: a refill that is on its way may not know of it.
-    fn leave(&mut self, note: impl FnOnce(&mut Left)) {
-        if let RefillState::Asked(left) = &mut self.refill {
-            note(left);
-        }
-    }
-
-    /// Takes in what the store found. `known` tells which deliveries are under way or settled, but not yet stored so. A
-    /// line of such a one that is not here must wait: what the store showed of it is older than what became of its head.
-    pub(super) fn refilled(
-        &mut self,
-        refill: Refill,
-        policy: &Policy,
-        now: Timestamp,
-        known: impl Fn(&Delivery) -> bool,
-    ) {
-        let line_of = |delivery: &Delivery| policy.ordering.line(delivery);
-        let left = match std::mem::take(&mut self.refill) {
-            RefillState::Idle => Left::default(),
-            RefillState::Asked(left) => left,
-        };
-        self.shelves.values_mut().for_each(|shelf| shelf.more = false);
-        self.lines
-            .values_mut()
-            .filter(|line| !matches!(line.head, Head::Halted { .. }))
-            .for_each(|line| line.more = false);
-        self.other_lines.clear();
-        self.timed_from = None;
-        let mut stale: HashMap<Line, Group> = HashMap::new();
-        for delivery in refill.deliveries.iter().filter(|delivery| known(delivery)) {
-            if let Some(line) = line_of(delivery).filter(|line| !self.lines.contains_key(line)) {
-                stale.insert(line, group_of(delivery, policy));
-            }
-        }
-        let mut found = refill.deliveries;
-        found.retain(|delivery| !known(delivery) && !self.has(delivery, policy));
-        found.retain(|delivery| {
-            stale.is_empty() || line_of(delivery).is_none_or(|line| !stale.contains_key(&line))
-        });
-        sort_for_insertion(&mut found);
-        for delivery in found {
-            self.insert(delivery, policy, now);
-        }
-        self.note_more(refill.more);
-        let Left { shelves, lines, other_lines, timed_from } = left;
-        let other_lines = other_lines.into_iter().chain(stale.into_values()).collect();
-        self.note_more(More {
-            shelves: shelves.into_iter().collect(),
-            lines: lines.into_iter().collect(),
-            other_lines,
-            timed_from,
-        });
-        self.lines.retain(|_, line| !line.is_over());
-    }
-
-    fn note_more(&mut self, more: More) {
-        for group in more.shelves {
-            self.shelves.entry(group).or_default().more = true;
-        }
-        for line in more.lines {
-            self.lines.entry(line).or_default().more = true;
-        }
-        self.other_lines.extend(more.other_lines);
-        self.timed_from = earliest(self.timed_from, more.timed_from);
-    }
-
-    /// What is here may not be all: ask, at the next look.
-    fn look_again(&mut self) {
-        self.timed_from = Some(Timestamp::MIN);
-    }
-
-    fn has(&self, delivery: &Delivery, policy: &Policy) -> bool {
-        let behind = || {
-            let line = policy.ordering.line(delivery)?;
-            self.lines.get(&line)?.behind.get(&delivery.place)
-        };
-        let timed = || match delivery.status {
-            Status::RetryScheduled { at, .. } => self.timed.get(&(at, delivery.place)),
-            _ => None,
-        };
-        let shelf =
-            self.shelves.get(&group_of(delivery, policy)).and_then(|shelf| shelf.items.get(&delivery.place));
-        shelf.or_else(behind).or_else(timed).is_some()
-    }
-
     /// The policy changed: everything finds its place anew. The caller tells again which lines stand and which
     /// deliveries are in flight before it puts back what this returns.
     pub(super) fn take_all(&mut self) -> Vec<Delivery> {
@@ -537,7 +333,7 @@ impl Queue {
         if asked || more || !before.other_lines.is_empty() || before.timed_from.is_some() {
             self.look_again();
         }
-        let shelved = before.shelves.into_values().flat_map(|shelf| shelf.items.into_values());
+        let shelved = before.shelves.into_values().flat_map(Shelf::into_values);
         let behind = before.lines.into_values().flat_map(|line| line.behind.into_values());
         let mut all: Vec<Delivery> = shelved.chain(behind).chain(before.timed.into_values()).collect();
         sort_for_insertion(&mut all);
@@ -552,20 +348,4 @@ fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
 /// In order, so that the first of a line becomes its head; one that was tried before has its turn already.
 fn sort_for_insertion(deliveries: &mut [Delivery]) {
     deliveries.sort_by_key(|delivery| (delivery.attempts_made == 0, delivery.place));
-}
-
-/// Whether a shelf keeps to its size. Heads of lines are bounded by the number of lines.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Bound {
-    Window,
-    None,
-}
-
-fn group_of(delivery: &Delivery, policy: &Policy) -> Group {
-    let quiet = if policy.quiet.is_empty() {
-        WindowMask::default()
-    } else {
-        policy.quiet.mask_for(&delivery.event_type)
-    };
-    Group { priority: delivery.priority, quiet }
 }

@@ -1,0 +1,173 @@
+//! How a lane's window is filled again from the store.
+//!
+//! The lane asks once and waits for the answer. What it leaves to the store in the meantime, and what it has under way, the
+//! answer may not know of: the one is noted, the other recognised.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_core::delivery::{Delivery, Status};
+use tidegate_core::order::Line;
+use tidegate_core::policy::Policy;
+use tidegate_core::time::Timestamp;
+
+use super::parts::{Group, LineQueue, group_of};
+use super::{BEHIND, LINES, Queue, SHELF, TIMED, earliest, sort_for_insertion};
+
+/// What the store answered to a refill.
+#[derive(Debug, Default)]
+pub struct Refill {
+    /// Open deliveries of the lane, the first of each shelf and line.
+    pub deliveries: Vec<Delivery>,
+    /// Whether the store has more than these, and where.
+    pub more: More,
+}
+
+/// Parts of the backlog that did not fit.
+#[derive(Debug, Default)]
+pub struct More {
+    /// Shelves of unordered deliveries with more to come.
+    pub shelves: Vec<Group>,
+    /// Lines with more to come.
+    pub lines: Vec<Line>,
+    /// There are more lines, with heads for these shelves.
+    pub other_lines: Vec<Group>,
+    /// The earliest time of a delivery that waits for its own time and is not among these.
+    pub timed_from: Option<Timestamp>,
+}
+
+/// How much a refill brings at most of each part; above what the lane has in flight, since the store may not know yet
+/// that these are gone.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Deliveries per shelf.
+    pub per_shelf: usize,
+    /// Deliveries per line.
+    pub per_line: usize,
+    /// Lines whose head belongs on the same shelf.
+    pub lines: usize,
+    /// Deliveries that wait for their own time.
+    pub timed: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) enum RefillState {
+    #[default]
+    Idle,
+    /// Asked for. What was left to the store meanwhile may be missing in the answer.
+    Asked(Left),
+}
+
+/// Where something was left to the store.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub(super) shelves: BTreeSet<Group>,
+    pub(super) lines: BTreeSet<Line>,
+    pub(super) other_lines: BTreeSet<Group>,
+    pub(super) timed_from: Option<Timestamp>,
+}
+
+impl Queue {
+    /// Whether to ask the store for more, now. Asked once, it waits for the answer.
+    pub(in crate::dispatcher) fn ask_for_more(&mut self, now: Timestamp) -> bool {
+        let wanted = !self.awaits_refill()
+            && (self.timed_from.is_some_and(|from| from <= now)
+                || self.other_lines.iter().any(|group| self.heads_on(*group) < LINES / 2)
+                || self.shelves.values().any(|shelf| shelf.more && shelf.free.len() <= SHELF / 4)
+                || self.lines.values().any(LineQueue::runs_dry));
+        if wanted {
+            self.refill = RefillState::Asked(Left::default());
+        }
+        wanted
+    }
+
+    /// Whether a refill is on its way.
+    pub(in crate::dispatcher) const fn awaits_refill(&self) -> bool {
+        matches!(self.refill, RefillState::Asked(_))
+    }
+
+    /// How much a refill may bring, with `out` deliveries of which the store does not know that they are under way.
+    pub(in crate::dispatcher) const fn wanted(out: usize) -> Wanted {
+        Wanted { per_shelf: SHELF + out, per_line: BEHIND + 1 + out, lines: LINES, timed: TIMED / 2 }
+    }
+
+    /// Something is left to the store: a refill that is on its way may not know of it.
+    pub(super) fn leave(&mut self, note: impl FnOnce(&mut Left)) {
+        if let RefillState::Asked(left) = &mut self.refill {
+            note(left);
+        }
+    }
+
+    /// Takes in what the store found. `known` tells which deliveries are under way or settled, but not yet stored so. A
+    /// line of such a one that is not here must wait: what the store showed of it is older than what became of its head.
+    pub(in crate::dispatcher) fn refilled(
+        &mut self,
+        refill: Refill,
+        policy: &Policy,
+        now: Timestamp,
+        known: impl Fn(&Delivery) -> bool,
+    ) {
+        let line_of = |delivery: &Delivery| policy.ordering.line(delivery);
+        let left = match std::mem::take(&mut self.refill) {
+            RefillState::Idle => Left::default(),
+            RefillState::Asked(left) => left,
+        };
+        self.shelves.values_mut().for_each(|shelf| shelf.more = false);
+        self.lines.values_mut().filter(|line| !line.is_halted()).for_each(|line| line.more = false);
+        self.other_lines.clear();
+        self.timed_from = None;
+        let mut stale: BTreeMap<Line, Group> = BTreeMap::new();
+        for delivery in refill.deliveries.iter().filter(|delivery| known(delivery)) {
+            if let Some(line) = line_of(delivery).filter(|line| !self.lines.contains_key(line)) {
+                stale.insert(line, group_of(delivery, policy));
+            }
+        }
+        let mut found = refill.deliveries;
+        found.retain(|delivery| !known(delivery) && !self.has(delivery, policy));
+        found.retain(|delivery| {
+            stale.is_empty() || line_of(delivery).is_none_or(|line| !stale.contains_key(&line))
+        });
+        sort_for_insertion(&mut found);
+        for delivery in found {
+            self.insert(delivery, policy, now);
+        }
+        self.note_more(refill.more);
+        let Left { shelves, lines, other_lines, timed_from } = left;
+        let other_lines = other_lines.into_iter().chain(stale.into_values()).collect();
+        self.note_more(More {
+            shelves: shelves.into_iter().collect(),
+            lines: lines.into_iter().collect(),
+            other_lines,
+            timed_from,
+        });
+        self.lines.retain(|_, line| !line.is_over());
+    }
+
+    fn note_more(&mut self, more: More) {
+        for group in more.shelves {
+            self.shelves.entry(group).or_default().more = true;
+        }
+        for line in more.lines {
+            self.lines.entry(line).or_default().more = true;
+        }
+        self.other_lines.extend(more.other_lines);
+        self.timed_from = earliest(self.timed_from, more.timed_from);
+    }
+
+    /// What is here may not be all: ask, at the next look.
+    pub(super) fn look_again(&mut self) {
+        self.timed_from = Some(Timestamp::MIN);
+    }
+
+    fn has(&self, delivery: &Delivery, policy: &Policy) -> bool {
+        let behind = || {
+            let line = policy.ordering.line(delivery)?;
+            self.lines.get(&line)?.behind.get(&delivery.place)
+        };
+        let timed = || match delivery.status {
+            Status::RetryScheduled { at, .. } => self.timed.get(&(at, delivery.place)),
+            _ => None,
+        };
+        let shelf = self.shelves.get(&group_of(delivery, policy)).and_then(|shelf| shelf.get(delivery.place));
+        shelf.or_else(behind).or_else(timed).is_some()
+    }
+}
