@@ -1,5 +1,6 @@
 //! The dispatcher, step by step: one lane or a few, answers by hand. Backlogs that do not fit the memory, crashes and
 //! whole worlds are the simulator's business.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::collections::VecDeque;
 use std::sync::Arc;
