@@ -12,5 +12,8 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod series;
+pub mod svg;
+pub mod table;
 pub mod traffic;
+pub mod words;
 pub mod world;

@@ -1,6 +1,13 @@
 //! The built-in experiments, one file each. A scenario builds its worlds, runs them, and reports what they show.
 
+mod burst;
+mod count;
+mod fairness;
+pub mod file;
+pub mod fleet;
+mod quiet_drain;
 pub mod restart;
+mod ttl;
 
 use crate::report::Report;
 
@@ -19,8 +26,35 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const ALL: &[Scenario] = &[Scenario {
-    name: "restart",
-    about: "crashes, lost wake-ups and a clock that is set, under every policy at once: nothing lost, every bound holds",
-    run: restart::run,
-}];
+pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "quiet-drain",
+        about: "a night's 10,000 events go out when quiet hours end, at the bucket's pace, oldest first",
+        run: quiet_drain::run,
+    },
+    Scenario {
+        name: "burst",
+        about: "3,000 events at once for a destination that is good for 100 a minute",
+        run: burst::run,
+    },
+    Scenario {
+        name: "ttl",
+        about: "events that go stale, at destinations with outages and quiet hours",
+        run: ttl::run,
+    },
+    Scenario {
+        name: "fairness",
+        about: "one busy destination among 20, then 100 hanging ones of 1,000: the others do not notice",
+        run: fairness::run,
+    },
+    Scenario {
+        name: "fleet",
+        about: "200 destinations for 60 days: a fixed timeout of 10 s against the adaptive one",
+        run: fleet::run,
+    },
+    Scenario {
+        name: "restart",
+        about: "crashes, lost wake-ups and a clock that is set, under every policy at once: nothing lost, every bound holds",
+        run: restart::run,
+    },
+];

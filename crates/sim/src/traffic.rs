@@ -31,6 +31,8 @@ pub struct Template {
     pub ttl: Option<Millis>,
     /// To be delivered so long after receipt.
     pub deliver_after: Option<Millis>,
+    /// Told to us up to so long after it happened.
+    pub told_after: Option<Millis>,
     /// Keys are drawn from so many; `None`: no key.
     pub keys: Option<u64>,
     /// What the event type and the account say.
@@ -45,6 +47,7 @@ impl Template {
             priority: Priority::NORMAL,
             ttl: None,
             deliver_after: None,
+            told_after: None,
             keys: None,
             terms: Arc::default(),
         }
@@ -53,6 +56,12 @@ impl Template {
     #[must_use]
     pub fn with_ttl(mut self, ttl: Millis) -> Self {
         self.ttl = Some(ttl);
+        self
+    }
+    /// The same, told to us up to so long after it happened.
+    #[must_use]
+    pub fn told_after(mut self, most: Millis) -> Self {
+        self.told_after = Some(most);
         self
     }
 }
@@ -75,6 +84,19 @@ pub enum Arrivals {
         from: Timestamp,
         /// Mean time between two.
         every: Millis,
+        /// None after this.
+        to: Timestamp,
+    },
+    /// By chance, several at a time: a job that runs now and then and publishes what it finds.
+    Batches {
+        /// None before this.
+        from: Timestamp,
+        /// Mean time from the end of a batch to the next one.
+        every: Millis,
+        /// Events in a batch.
+        size: u32,
+        /// Mean time between two of them.
+        spacing: Millis,
         /// None after this.
         to: Timestamp,
     },
@@ -116,9 +138,11 @@ impl Arrivals {
                 Some(last.map_or(*from, |last| last + *every)).filter(|at| at <= to)
             }
             Self::Poisson { from, every, to } => {
-                #[expect(clippy::cast_possible_truncation, reason = "a float as large as this saturates")]
-                let wait = chance.exponential(every.get() as f64).ceil() as i64;
-                Some(last.unwrap_or(*from) + Millis::new(wait)).filter(|at| at <= to)
+                Some(last.unwrap_or(*from) + wait(*every, chance)).filter(|at| at <= to)
+            }
+            Self::Batches { from, every, size, spacing, to } => {
+                let mean = if index.is_multiple_of(*size) { *every } else { *spacing };
+                Some(last.unwrap_or(*from) + wait(mean, chance)).filter(|at| at <= to)
             }
             Self::Burst { at, count } => (index < *count).then_some(*at),
             Self::Timetable { at, count, over } => {
@@ -128,4 +152,11 @@ impl Arrivals {
             Self::Recorded { at } => at.get(index as usize).copied(),
         }
     }
+}
+
+/// A waiting time with this mean, rounded up.
+fn wait(mean: Millis, chance: &mut Chance) -> Millis {
+    #[expect(clippy::cast_possible_truncation, reason = "a float as large as this saturates")]
+    let ms = chance.exponential(mean.get() as f64).ceil() as i64;
+    Millis::new(ms)
 }

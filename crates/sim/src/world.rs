@@ -3,10 +3,12 @@
 //! A model answers a request with a delay and what a real server would send: a status and headers as text, which then
 //! go through the same parsers as in the server.
 
+mod buffer;
 mod latency;
 mod limiter;
 mod trouble;
 
+pub use buffer::Buffer;
 pub use latency::Latency;
 pub use limiter::{Limiter, Says};
 pub use trouble::{Outages, Trouble, TroubleKind};
@@ -26,8 +28,12 @@ pub struct Model {
     pub latency: Latency,
     /// What it limits.
     pub limiter: Option<Limiter>,
+    /// What it has room for.
+    pub buffer: Option<Buffer>,
     /// When and how it fails.
     pub troubles: Vec<Trouble>,
+    /// The share of requests that it takes and never answers, even when it is well: a restart, a dropped connection.
+    pub lost_share: f64,
     /// Requests that it can work on at once; one more is answered 503.
     pub max_parallel: Option<u32>,
     /// The status it gives when it is well.
@@ -37,7 +43,15 @@ pub struct Model {
 impl Model {
     /// A destination that takes `latency` and never fails.
     pub fn healthy(latency: Latency) -> Self {
-        Self { latency, limiter: None, troubles: Vec::new(), max_parallel: None, status: 200 }
+        Self {
+            latency,
+            limiter: None,
+            buffer: None,
+            troubles: Vec::new(),
+            lost_share: 0.0,
+            max_parallel: None,
+            status: 200,
+        }
     }
     /// The same with a limiter.
     #[must_use]
@@ -45,10 +59,22 @@ impl Model {
         self.limiter = Some(limiter);
         self
     }
+    /// The same with room for so much.
+    #[must_use]
+    pub fn buffered(mut self, buffer: Buffer) -> Self {
+        self.buffer = Some(buffer);
+        self
+    }
     /// The same with troubles.
     #[must_use]
     pub fn troubled(mut self, troubles: Vec<Trouble>) -> Self {
         self.troubles = troubles;
+        self
+    }
+    /// The same, never answering this share of the requests.
+    #[must_use]
+    pub fn losing(mut self, share: f64) -> Self {
+        self.lost_share = share;
         self
     }
 
@@ -76,10 +102,18 @@ impl Model {
             }
             Some(TroubleKind::Flaps { .. }) => unreachable!("resolved by `at`"),
         }
+        if self.lost_share > 0.0 && chance.happens(self.lost_share) {
+            takes = None;
+        }
         if self.max_parallel.is_some_and(|most| others >= most) {
             response = Response::plain(503);
-        } else if let (None, Some(limiter)) = (trouble, &mut self.limiter) {
-            response = limiter.judge(now, response);
+        } else if trouble.is_none() {
+            if let Some(limiter) = &mut self.limiter {
+                response = limiter.judge(now, response);
+            }
+            if self.buffer.as_mut().is_some_and(|buffer| response.status < 400 && !buffer.takes(now)) {
+                response = Response::plain(503);
+            }
         }
         Answer::of(now, &response, takes, timeout)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::delivery::{Delivery, End, HoldReason, Place, Status};
+use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Place, Status};
 use tidegate_core::draw::Draw;
 use tidegate_core::gate::{self, Decision, Explanation, Go, Hold, Question};
 use tidegate_core::id::DeliveryId;
@@ -162,14 +162,23 @@ impl Lane {
     /// Every gate, as this lane sees it for `delivery`.
     pub fn explain(&self, now: Now, delivery: &Delivery) -> Explanation {
         let line = self.policy.ordering.line(delivery);
-        gate::explain(&Question {
+        let quiet = self.policy.quiet.mask_for(&delivery.event_type);
+        let mut explanation = gate::explain(&Question {
             now,
             delivery,
             turn: self.queue.turn(line.as_ref(), delivery.id),
-            quiet: self.policy.quiet.mask_for(&delivery.event_type),
+            quiet,
             policy: &self.policy,
             lane: &self.state,
-        })
+        });
+        // A hold that has only just ended is what made it late, though every gate is open by now.
+        if let (Decision::Finish(End::Expired(late @ Late::InQueue)), Some((reason, _))) =
+            (&mut explanation.decision, self.held)
+            && (reason != HoldReason::QuietHours || !quiet.is_empty())
+        {
+            *late = Late::Behind(reason);
+        }
+        explanation
     }
 
     pub(super) fn trust(&self) -> Trust {

@@ -27,9 +27,13 @@ impl Concurrency {
         let lanes = lanes.map(|destination| lane(destination.policy.max_concurrency.get())).collect();
         Self { lanes, slots: setup.slots, in_flight: 0, violations: Violations::default() }
     }
-    /// What was wrong, if anything.
+    /// What was wrong, if anything: the first few.
     pub fn violations(&self) -> &[String] {
         self.violations.kept()
+    }
+    /// How often.
+    pub const fn count(&self) -> u64 {
+        self.violations.count()
     }
 }
 

@@ -17,9 +17,13 @@ impl Expiry {
     pub fn new() -> Self {
         Self::default()
     }
-    /// What was wrong, if anything.
+    /// What was wrong, if anything: the first few.
     pub fn violations(&self) -> &[String] {
         self.violations.kept()
+    }
+    /// How often.
+    pub const fn count(&self) -> u64 {
+        self.violations.count()
     }
 }
 

@@ -74,9 +74,13 @@ impl Order {
         let lanes = setup.destinations.iter().map(|destination| lane(destination.policy.ordering)).collect();
         Self { lanes, latest: setup.start, violations: Violations::default() }
     }
-    /// What was wrong, if anything.
+    /// What was wrong, if anything: the first few.
     pub fn violations(&self) -> &[String] {
         self.violations.kept()
+    }
+    /// How often.
+    pub const fn count(&self) -> u64 {
+        self.violations.count()
     }
 }
 

@@ -50,9 +50,13 @@ impl Quiet {
         Self { lanes, violations: Violations::default() }
     }
 
-    /// What was wrong, if anything.
+    /// What was wrong, if anything: the first few.
     pub fn violations(&self) -> &[String] {
         self.violations.kept()
+    }
+    /// How often.
+    pub const fn count(&self) -> u64 {
+        self.violations.count()
     }
 
     /// Whether events of this type may not be sent to the `destination`-th at `at`.

@@ -44,9 +44,13 @@ impl Rate {
         Self { lanes, violations: Violations::default() }
     }
 
-    /// What was wrong, if anything.
+    /// What was wrong, if anything: the first few.
     pub fn violations(&self) -> &[String] {
         self.violations.kept()
+    }
+    /// How often.
+    pub const fn count(&self) -> u64 {
+        self.violations.count()
     }
 }
 

@@ -419,6 +419,7 @@ impl<O: Observer> Sim<O> {
         let publisher = &mut self.publishers[index as usize];
         let template = &publisher.source.template;
         let key = template.keys.map(|keys| Arc::from(format!("key-{}", publisher.chance.below(keys))));
+        let late = template.told_after.map(|most| publisher.chance.below(most.get().unsigned_abs()));
         let destination = publisher.source.destination;
         let incoming = Incoming {
             id: DeliveryId::from_bits(
@@ -426,7 +427,7 @@ impl<O: Observer> Sim<O> {
             ),
             sequence: self.sequence,
             event_type: template.event_type.clone(),
-            occurred_at: None,
+            occurred_at: late.map(|late| now - Millis::new(late.cast_signed())),
             expires_at: None,
             ttl: template.ttl,
             deliver_at: template.deliver_after.map(|wait| now + wait),
