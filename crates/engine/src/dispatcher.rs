@@ -353,10 +353,13 @@ impl Dispatcher {
 
     /// Starts what may start: lane by lane, one delivery each, until no lane has any or the node is full.
     fn dispatch(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        self.mark_hung(now);
+        while let Some(id) = self.capacity.next_hung(now.mono) {
+            self.notice_stall(now, id);
+        }
         while let Some(id) = self.turns.pop(|trust| self.capacity.admits(trust)) {
+            self.lanes[id.index()].in_turn = false;
+            self.notice_stall(now, id);
             let lane = &mut self.lanes[id.index()];
-            lane.in_turn = false;
             let before = (lane.trust(), lane.state().in_flight);
             if !self.capacity.admits(before.0) {
                 // Its trust has changed since it stood in line: it goes to the end of the right ring.
@@ -383,13 +386,12 @@ impl Dispatcher {
         }
     }
 
-    /// Lanes whose very first attempts hang are not trusted further until one ends well.
-    fn mark_hung(&mut self, now: Now) {
-        while let Some(id) = self.capacity.next_hung(now.mono) {
-            let lane = &mut self.lanes[id.index()];
-            let before = (lane.trust(), lane.state().in_flight);
-            lane.mark_hung();
-            self.capacity.moved(before, (lane.trust(), lane.state().in_flight));
-        }
+    /// A lane whose attempts hang is not trusted further until one ends: asked when it wants another slot, and for the
+    /// first attempt of a new one after a while.
+    fn notice_stall(&mut self, now: Now, id: LaneId) {
+        let lane = &mut self.lanes[id.index()];
+        let before = (lane.trust(), lane.state().in_flight);
+        lane.notice_stall(now);
+        self.capacity.moved(before, (lane.trust(), lane.state().in_flight));
     }
 }

@@ -440,6 +440,31 @@ fn failing_destinations_hold_at_most_a_quarter_of_the_node() {
 }
 
 #[test]
+fn a_destination_that_worked_and_now_hangs_does_not_take_the_node() {
+    let mut node = Node::new(100);
+    let wide = || Policy { max_concurrency: Concurrency::new(500).unwrap(), ..Policy::default() };
+    let (hanging, healthy) = (node.lane(wide()), node.lane(wide()));
+    for lane in [hanging, healthy] {
+        for _ in 0..12 {
+            let id = node.publish(lane);
+            node.answer(lane, id, OK);
+        }
+    }
+    node.sent.clear();
+    for _ in 0..40 {
+        node.publish(hanging);
+    }
+    assert_eq!(node.take_sent().len(), 40, "it may have many, as far as anyone knows");
+    node.pass(1_000);
+    for _ in 0..40 {
+        node.publish(hanging);
+    }
+    assert_eq!(node.take_sent(), [], "nothing has ended there for a second");
+    let id = node.publish(healthy);
+    assert_eq!(node.take_sent(), [id]);
+}
+
+#[test]
 fn nothing_that_waits_is_forgotten_when_it_waits_for_its_own_time() {
     let mut node = Node::new(10);
     let lane = node.lane(Policy::default());

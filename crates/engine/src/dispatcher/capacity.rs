@@ -1,7 +1,7 @@
 //! The node's slots, and how many of them lanes may hold that are likely to keep them long.
 //!
 //! A slot in the hands of a hanging destination is lost for as long as its timeout lasts. So lanes whose last attempt
-//! did not succeed, or that have only hung so far, together hold at most a quarter; with those of which nothing is known
+//! did not succeed, or that hang, together hold at most a quarter; with those of which nothing is known
 //! yet, at most a half. The rest always belongs to lanes that have proved themselves.
 
 use std::collections::VecDeque;
@@ -10,8 +10,8 @@ use tidegate_core::time::{Millis, Mono};
 
 use super::LaneId;
 
-/// A first attempt that has taken longer than this hangs.
-const HUNG_AFTER: Millis = Millis::seconds(1);
+/// A lane in which no attempt has ended for longer than this may hang.
+pub(super) const HUNG_AFTER: Millis = Millis::seconds(1);
 
 /// What a lane's past says about how long it will hold a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

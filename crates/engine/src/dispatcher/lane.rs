@@ -12,9 +12,9 @@ use tidegate_core::order::{Line, OnExhausted, Ordering, Turn};
 use tidegate_core::outcome::Bearing;
 use tidegate_core::policy::Policy;
 use tidegate_core::settle::settle;
-use tidegate_core::time::{Millis, Now, Timestamp};
+use tidegate_core::time::{Millis, Mono, Now, Timestamp};
 
-use super::capacity::Trust;
+use super::capacity::{HUNG_AFTER, Trust};
 use super::queue::{Group, Queue, Refill, Wanted};
 use super::{AccountNo, Command, Effect, LaneId, Sending};
 
@@ -43,7 +43,10 @@ pub struct Lane {
     unsaved: Vec<(u64, Place)>,
     saved: u64,
     mark: Mark,
-    hung: bool,
+    /// When an attempt last ended, or the first of several started.
+    progress_at: Mono,
+    /// Attempts are in flight, and none has ended for longer than is usual here.
+    stalled: bool,
     held: Option<(HoldReason, Timestamp)>,
     slots_denied: u64,
     /// Stands in line for its turn.
@@ -100,7 +103,8 @@ impl Lane {
             unsaved: Vec::new(),
             saved: 0,
             mark: Mark::default(),
-            hung: false,
+            progress_at: Mono::default(),
+            stalled: false,
             held: None,
             slots_denied: 0,
             in_turn: false,
@@ -183,13 +187,21 @@ impl Lane {
 
     pub(super) fn trust(&self) -> Trust {
         match self.state.last {
+            _ if self.stalled => Trust::Suspect,
             Some(Bearing::Success) => Trust::Proven,
-            None if !self.hung => Trust::Unproven,
+            None => Trust::Unproven,
             _ => Trust::Suspect,
         }
     }
-    pub(super) fn mark_hung(&mut self) {
-        self.hung = self.state.last.is_none() && !self.flights.is_empty();
+    /// Whether attempts are in flight and none has ended for a second, or for as long as nearly all of them take here:
+    /// however well it did before, it may hang now.
+    pub(super) fn notice_stall(&mut self, now: Now) {
+        let silent = now.mono.since(self.progress_at);
+        if self.stalled || self.flights.is_empty() || silent < HUNG_AFTER {
+            return;
+        }
+        let usual = self.state.timeouts.report(&self.policy.timeout, &self.policy.timeout_params).p99_ms;
+        self.stalled = usual.is_none_or(|usual| silent >= usual);
     }
 
     pub(super) fn accepted(&mut self, now: Now, delivery: Delivery) {
@@ -299,6 +311,7 @@ impl Lane {
     ) {
         let Some(index) = self.flights.iter().position(|flight| flight.delivery.id == id) else { return };
         let Flight { mut delivery, attempt, cancelled } = self.flights.swap_remove(index);
+        (self.progress_at, self.stalled) = (now.mono, false);
         let aftermath = self.state.finish(now, &self.policy, id, &attempt, report);
         if aftermath != Aftermath::default() {
             effects.push(Effect::Changed { lane: self.id, aftermath });
@@ -484,6 +497,9 @@ impl Lane {
             attempt,
         };
         effects.push(Effect::Send { lane: self.id, sending });
+        if self.flights.is_empty() {
+            self.progress_at = now.mono;
+        }
         self.flights.push(Flight { delivery, attempt, cancelled: None });
     }
 
