@@ -32,10 +32,9 @@ mod tests {
         let mut ramp = Ramp::START;
         let mut seen = vec![];
         for success in [true, true, true, true, false, false, false, false, true] {
-            if success {
-                ramp.raise(5)
-            } else {
-                ramp.lower(5)
+            match success {
+                true => ramp.raise(5),
+                false => ramp.lower(5),
             }
             seen.push(ramp.limit(5));
         }
