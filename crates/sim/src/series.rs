@@ -65,6 +65,36 @@ impl Series {
         let steps = Vec::with_capacity(steps as usize);
         Self { from_ms: from.as_millis(), step_ms, steps, to, only: None, over: 0, counted: 0 }
     }
+    /// Steps of a round length from `from` on, at most `most` of them, that cover `length` or a little more.
+    pub fn in_round_steps(from: Timestamp, length: Millis, most: u32) -> Self {
+        const ROUND: [Millis; 19] = [
+            Millis::seconds(1),
+            Millis::seconds(2),
+            Millis::seconds(5),
+            Millis::seconds(10),
+            Millis::seconds(15),
+            Millis::seconds(30),
+            Millis::minutes(1),
+            Millis::minutes(2),
+            Millis::minutes(5),
+            Millis::minutes(10),
+            Millis::minutes(15),
+            Millis::minutes(30),
+            Millis::hours(1),
+            Millis::hours(2),
+            Millis::hours(3),
+            Millis::hours(6),
+            Millis::hours(12),
+            Millis::days(1),
+            Millis::days(2),
+        ];
+        let length = length.get().max(1);
+        let needed = |step: i64| length / step + i64::from(length % step != 0);
+        let few = |step: &i64| needed(*step) <= i64::from(most.max(1));
+        let step = ROUND.into_iter().map(Millis::get).find(few).unwrap_or(length);
+        let steps = u32::try_from(needed(step)).unwrap_or(u32::MAX);
+        Self::new(from, from + Millis::new(step.saturating_mul(needed(step))), steps)
+    }
     /// The same for one destination, by its place in the set-up.
     #[must_use]
     pub const fn of(mut self, destination: usize) -> Self {
@@ -120,15 +150,13 @@ impl Series {
 
     /// The last step is over: what is the state at its end?
     fn close(&mut self, view: &View<'_>) {
-        if self.over == self.steps.len() {
-            return;
-        }
-        self.over = self.steps.len();
         self.count_waiting(view, 0);
         let in_flight = self.in_flight(view);
-        if let Some(step) = self.steps.last_mut() {
+        let over = self.steps.len();
+        if let Some(step) = self.steps.last_mut().filter(|_| self.over < over) {
             step.in_flight = in_flight;
         }
+        self.over = over;
     }
 
     fn in_flight(&self, view: &View<'_>) -> u32 {
@@ -144,6 +172,9 @@ impl Series {
 
     /// Counts what waits by reason, if more waits than when that was last done in this step, by so many percent.
     fn count_waiting(&mut self, view: &View<'_>, more_by: usize) {
+        if self.over == self.steps.len() {
+            return;
+        }
         let waiting = self.open(view).saturating_sub(self.in_flight(view) as usize);
         if waiting <= self.counted + self.counted * more_by / 100 {
             return;

@@ -88,23 +88,35 @@ fn header(report: &Report, body: &mut String) -> f64 {
     let checks: Vec<&Finding> = report.findings.iter().filter(|finding| finding.target.is_some()).collect();
     // What fails comes first: it must not be cut off.
     let (failed, held): (Vec<&Finding>, Vec<&Finding>) = checks.iter().partition(|finding| !finding.holds);
+    let named = failed.len() <= MAX_CHECKS;
     for finding in failed.into_iter().chain(held).take(MAX_CHECKS) {
-        y += 18.0;
-        check(body, y, finding);
+        y = check(body, y + 18.0, finding);
     }
     if let Some(more) = checks.len().checked_sub(MAX_CHECKS).filter(|more| *more > 0) {
         y += 18.0;
-        put(body, MARGIN, y, "muted", &format!("… and {}", plural(more as u64, "more check", "more checks")));
+        let more = if named {
+            plural(more as u64, "more, which holds, too", "more, which hold, too")
+        } else {
+            plural(more as u64, "more", "more")
+        };
+        put(body, MARGIN, y, "muted", &format!("… and {more}"));
     }
     y
 }
 
-fn check(body: &mut String, y: f64, finding: &Finding) {
+/// One check, in one or two lines.
+fn check(body: &mut String, y: f64, finding: &Finding) -> f64 {
     let (class, mark) = if finding.holds { ("holds", "✓ holds") } else { ("fails", "✗ fails") };
     put(body, MARGIN, y, class, mark);
     let target = finding.target.as_deref().unwrap_or_default();
     let words = format!("{}: {} (target: {target})", finding.what, finding.value);
-    put(body, MARGIN + 62.0, y, "small", &clipped(&words, LETTERS));
+    let lines = lines(&clipped(&words, 2 * LETTERS - 10), LETTERS - 5);
+    let mut line_y = y;
+    for (number, line) in lines.iter().enumerate() {
+        line_y = y + 16.0 * number as f64;
+        put(body, MARGIN + 62.0, line_y, "small", line);
+    }
+    line_y
 }
 
 /// A line of text.

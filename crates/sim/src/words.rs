@@ -15,12 +15,13 @@ pub fn count(number: u64) -> String {
     shown
 }
 
-/// A length of time in at most two units: `250 ms`, `1.24 s`, `5 min 12 s`, `6 h 12 min`, `3 days 4 h`.
+/// A length of time in at most two units: `250 ms`, `1.24 s`, `30 s`, `5 min 12 s`, `6 h 12 min`, `3 days 4 h`.
 pub fn span(length: Millis) -> String {
     let ms = length.get().max(0);
     let (seconds, minutes, hours, days) = (ms / 1_000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
     match ms {
         0..1_000 => format!("{ms} ms"),
+        1_000..60_000 if ms % 1_000 == 0 => format!("{seconds} s"),
         1_000..10_000 => format!("{}.{:02} s", seconds, ms % 1_000 / 10),
         10_000..60_000 => format!("{}.{} s", seconds, ms % 1_000 / 100),
         60_000..3_600_000 => two(minutes, "min", seconds % 60, "s"),
@@ -83,7 +84,7 @@ mod tests {
         let shown = [0, 250, 1_240, 30_000, 312_000, 3_600_000, 22_320_000, 273_600_000];
         assert_eq!(
             shown.map(|ms| span(Millis::new(ms))),
-            ["0 ms", "250 ms", "1.24 s", "30.0 s", "5 min 12 s", "1 h", "6 h 12 min", "3 days 4 h"]
+            ["0 ms", "250 ms", "1.24 s", "30 s", "5 min 12 s", "1 h", "6 h 12 min", "3 days 4 h"]
         );
         assert_eq!(span(Millis::new(i64::MIN)), "0 ms");
         let shown = [250, 52_240, 208_000, 6_900_000, 604_800_000].map(|ms| short_span(Millis::new(ms)));

@@ -504,6 +504,18 @@ fn each_trouble_shows_in_the_outcomes() {
 }
 
 #[test]
+fn the_seed_decides_when_outages_come() {
+    let text = destination(
+        "behaviour = { latency = { ms = 50 } }\nretry_policy = { max_attempts = 1 }\n\
+         circuit_breaker = { enabled = false }\noutages = { between = \"20 min\", lasting = \"10 min\", kind = \"refuses\" }",
+    );
+    let file = parse(&text).expect("it is good");
+    let dead = |seed| file.run(seed, &mut |_, _| {}).destinations[0].ends.dead_letter;
+    let dead: std::collections::BTreeSet<u64> = (1..6).map(dead).collect();
+    assert!(dead.len() > 1, "{dead:?}");
+}
+
+#[test]
 fn a_limiter_that_names_the_time_is_asked_less_often_than_one_that_says_nothing() {
     let asked = |says: &str| {
         let limited =
@@ -565,6 +577,12 @@ fn waits_and_their_reasons_are_told() {
     assert!(row.longest_wait_ms.is_some_and(|wait| (3_590_000..=3_610_000).contains(&wait)));
     assert!((3_500.0..=3_600.0).contains(&row.held_seconds["quiet_hours"]), "{:?}", row.held_seconds);
 
+    // A process that comes back finds the hold still on: it is one wait.
+    let crashing = format!("{}\n[faults]\ncrash_every = \"2 min\"", destination(quiet));
+    let row = run(&crashing).destinations.remove(0);
+    assert_eq!(row.longest_wait_reason, Some("quiet_hours"));
+    assert!(row.held_seconds["quiet_hours"] > 2_500.0, "{:?}", row.held_seconds);
+
     let burst = arrivals("{ at = \"0s\", count = 300 }")
         .replace("name = \"erp\"", "name = \"erp\"\nrate_limit = { max_per_minute = 10 }");
     let row = run(&burst).destinations.remove(0);
@@ -575,6 +593,47 @@ fn waits_and_their_reasons_are_told() {
     );
     let row = run(&failing).destinations.remove(0);
     assert_eq!(row.longest_wait_reason, Some("retry_backoff"));
+}
+
+#[test]
+fn the_series_shows_what_waited_in_the_steps_in_which_it_waited() {
+    let burst = arrivals("{ at = \"1h\", count = 100 }").replace(
+        "name = \"erp\"",
+        "name = \"erp\"\nrate_limit = { max_per_minute = 60, burst_capacity = 1 }",
+    );
+    let report = run(&burst).report;
+    let steps = &report.pictures[0].series.steps;
+    let waiting: Vec<u32> = steps.iter().map(|step| step.held.iter().sum::<u32>() + step.waiting).collect();
+    // Steps of 30 seconds: the burst comes with step 120 and goes out one a second.
+    assert!(waiting[..120].iter().all(|waiting| *waiting == 0), "{waiting:?}");
+    assert!(
+        (99..=100).contains(&waiting[120]) && (68..=72).contains(&waiting[121]),
+        "{:?}",
+        &waiting[118..126]
+    );
+    assert!(waiting[124..].iter().all(|waiting| *waiting == 0), "{:?}", &waiting[118..126]);
+    assert!(steps[121].sent == 30 && steps[121].in_flight <= 1 && steps[121].peak_in_flight == 1);
+    assert_eq!(steps.len(), 240);
+}
+
+#[test]
+fn the_series_ends_with_the_run_and_shows_nothing_of_what_comes_after() {
+    // The last minute's event stays, and a retry of it waits long after the run.
+    let failing = destination("trouble = [{ from = \"119 min\", kind = \"refuses\" }]");
+    let late = format!(
+        "{failing}\n[[traffic]]\nto = \"erp\"\nevent_type = \"late\"\narrivals = {{ at = \"2h\", count = 50 }}"
+    );
+    let series = &run(&late).report.pictures[0].series;
+    let last = series.steps.last().expect("there are steps");
+    assert_eq!((series.steps.len(), last.held.iter().sum::<u32>() + last.waiting), (240, 1));
+}
+
+#[test]
+fn a_burst_is_spread_as_it_says() {
+    let spread = run(&arrivals("{ at = \"1h\", count = 60, over = \"10 min\" }")).report;
+    let arrived: Vec<u32> =
+        spread.pictures[0].series.steps[118..142].iter().map(|step| step.arrived).collect();
+    assert_eq!(arrived, [[0; 2].as_slice(), &[3; 20], &[0; 2]].concat());
 }
 
 #[test]

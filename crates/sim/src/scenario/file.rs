@@ -7,6 +7,7 @@
 mod behaviour;
 mod expect;
 mod fields;
+mod figures;
 mod policy;
 mod problems;
 mod recorded;
@@ -26,10 +27,10 @@ use crate::traffic::Source;
 use crate::world::Outages;
 use expect::Expectations;
 use fields::{Document, Fields, INSTANT_RULE};
+pub use figures::{Ends, Figures};
 pub use problems::{Fault, Problem, Problems};
 use recorded::Recordings;
 pub use run::Run;
-pub use tally::Figures;
 use traffic::Around;
 
 /// The largest file that is read: a scenario is written by hand.

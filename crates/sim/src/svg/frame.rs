@@ -224,3 +224,33 @@ fn short(number: u64) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_follows_its_top_and_returns_along_its_base() {
+        let frame = Frame::new(0.0, 100.0, 4, 4);
+        let width = (RIGHT - LEFT) / 4.0;
+        let at = |column: f64| format!("{:.1}", LEFT + width * column);
+        let path = frame.between(&[0, 0, 1, 0], &[0, 2, 2, 4]);
+        let (one, two, three, four) = (at(1.0), at(2.0), at(3.0), at(4.0));
+        assert_eq!(path, format!("M{one} 50.0H{three}V0.0H{four}V100.0H{three}V75.0H{two}V100.0H{one}Z"),);
+        assert_eq!(frame.between(&[1; 4], &[1; 4]), "");
+    }
+
+    #[test]
+    fn a_name_stands_where_its_area_is_tallest_and_nowhere_if_it_is_thin() {
+        let frame = Frame::new(0.0, 100.0, 100, 100);
+        let mut high = [30; 100];
+        high[60..90].fill(90);
+        let (x, y) = frame.room("paused", &[0; 100], &high).expect("there is room");
+        assert!((LEFT + 4.6 * 100.0..RIGHT - 70.0).contains(&x) && (50.0..62.0).contains(&y), "{x} {y}");
+        assert_eq!(frame.room("paused", &[0; 100], &[10; 100]), None);
+        assert_eq!(
+            Frame::new(0.0, 100.0, 1, 1).room("paused", &[0], &[1]),
+            Some((f64::midpoint(LEFT, RIGHT), 54.0))
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use tidegate_core::time::{Millis, Timestamp};
 
 use super::fields::Fields;
-use super::tally::Total;
+use super::figures::Total;
 use crate::report::Finding;
 use crate::words::{count, moment, percent, span};
 

@@ -4,7 +4,8 @@ use serde::Serialize;
 use tidegate_core::time::Millis;
 
 use super::behaviour::fit_between;
-use super::tally::{Backlog, Figures, Tally, Total};
+use super::figures::{Backlog, Figures, Total};
+use super::tally::Tally;
 use super::{Planned, ScenarioFile};
 use crate::chance::Chance;
 use crate::report::{Finding, Picture, Report};
@@ -14,7 +15,7 @@ use crate::series::Series;
 use crate::words::{count, moment, percent, plural, span};
 
 /// Steps of a picture at most.
-const PICTURE_STEPS: i64 = 288;
+const PICTURE_STEPS: u32 = 288;
 /// The parts in which a run tells how far it is.
 const PARTS: i64 = 200;
 /// The label under which the seed makes outages, apart from all that the run itself draws.
@@ -34,7 +35,8 @@ impl ScenarioFile {
     /// Runs it under a seed.
     pub fn run(&self, seed: u64, progress: Progress<'_>) -> Run {
         let tally = Tally::new(self.destinations.len());
-        let mut sim = Sim::new(self.setup(seed), (tally, self.series()));
+        let series = Series::in_round_steps(self.start, self.length, PICTURE_STEPS);
+        let mut sim = Sim::new(self.setup(seed), (tally, series));
         for part in 0..PARTS {
             let at = |part: i64| self.length.scaled(part, PARTS);
             progress(part as f64 / PARTS as f64 * 0.95, &format!("{:.0}", sim.now().wall.to_jiff()));
@@ -88,21 +90,6 @@ impl ScenarioFile {
             sources: self.sources.clone(),
             faults: self.faults,
         }
-    }
-
-    /// The run in steps of a round length.
-    fn series(&self) -> Series {
-        const MINUTE: i64 = 60_000;
-        const HOUR: i64 = 60 * MINUTE;
-        let seconds = [1, 2, 5, 10, 15, 30].map(|count| count * 1_000);
-        let minutes = [1, 2, 5, 10, 15, 30].map(|count| count * MINUTE);
-        let hours = [1, 2, 3, 6, 12, 24, 48].map(|count| count * HOUR);
-        let length = self.length.get();
-        let round = seconds.into_iter().chain(minutes).chain(hours);
-        let step = round.into_iter().find(|step| length / step <= PICTURE_STEPS).unwrap_or(48 * HOUR);
-        let steps = length.div_euclid(step) + i64::from(length % step != 0);
-        let end = self.start + Millis::new(step * steps);
-        Series::new(self.start, end, u32::try_from(steps).unwrap_or(u32::MAX))
     }
 
     fn world(&self) -> String {
