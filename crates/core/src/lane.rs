@@ -254,28 +254,16 @@ impl LaneState {
         Aftermath { breaker, throttled, disabled, timeout }
     }
 
-    /// 429, 503 with `Retry-After`, and what their headers say.
+    /// 429, 503 with `Retry-After`, and what their headers say. `true` if a throttle episode has begun.
     fn learn_pace(&mut self, now: Now, attempt: &Attempt, report: &Report) -> bool {
         let generation = attempt.throttle_generation;
-        let mut pace = self.rate.as_mut().and_then(|rate| rate.pace.as_mut());
-        if let (Some(pace), Some(hint)) = (&mut pace, &report.rate_hint) {
-            pace.stated(now.mono, hint);
-        }
+        let mut began = false;
         match report.outcome {
             Outcome::RateLimited { retry_after } => {
-                let began = self.throttle.rate_limited(now.wall, generation, retry_after);
-                if let Some(pace) = pace {
-                    pace.rate_limited(now.mono);
-                }
+                began = self.throttle.rate_limited(now.wall, generation, retry_after);
                 self.ramp = Ramp::START;
-                return began;
             }
-            Outcome::Success { .. } => {
-                if let Some(pace) = pace.filter(|_| generation == self.throttle.generation()) {
-                    pace.succeeded(now.mono);
-                }
-                self.throttle.succeeded(generation);
-            }
+            Outcome::Success { .. } => self.throttle.succeeded(generation),
             Outcome::Cancelled => self.throttle.forget_probe(),
             Outcome::Unavailable { retry_after } => {
                 self.throttle.ended_otherwise(generation);
@@ -284,7 +272,20 @@ impl LaneState {
             }
             _ => self.throttle.ended_otherwise(generation),
         }
-        false
+        if let Some(pace) = self.rate.as_mut().and_then(|rate| rate.pace.as_mut()) {
+            match (report.outcome, self.throttle.shut()) {
+                (Outcome::RateLimited { .. }, Some((_, until))) => {
+                    pace.rate_limited(now.mono, until - now.wall);
+                }
+                (Outcome::Success { .. }, None) => pace.passed(),
+                // One that started before the throttle says nothing about what comes after it.
+                _ => {}
+            }
+            if let Some(hint) = &report.rate_hint {
+                pace.stated(now.mono, hint);
+            }
+        }
+        began
     }
 
     /// Which attempts say something about latency: those that were answered, and those that outlasted our patience; not
@@ -348,13 +349,13 @@ impl LaneState {
 
 impl RateState {
     fn full(limit: RateLimit, now: Mono) -> Self {
-        let pace = (limit.mode == RateMode::Adaptive).then(Pace::default);
+        let pace = (limit.mode == RateMode::Adaptive).then(|| Pace::new(now));
         Self { limit, bucket: Bucket::full(&limit.quota, now), pace }
     }
     fn under(self, limit: RateLimit, now: Mono) -> Self {
         let pace = match limit.mode {
             RateMode::Fixed => None,
-            RateMode::Adaptive => self.pace.or_else(|| Some(Pace::default())),
+            RateMode::Adaptive => self.pace.or_else(|| Some(Pace::new(now))),
         };
         Self { limit, bucket: self.bucket.under(&self.limit.quota, &limit.quota, now), pace }
     }

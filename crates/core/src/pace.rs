@@ -1,12 +1,24 @@
 //! `mode: "adaptive"`: learn how fast a destination really lets us go, and stay just under it.
 //!
-//! The rate climbs by doubling until the first 429. From then on every throttle teaches two numbers: the **floor**, what
-//! was in fact accepted per minute over the whole cycle, waiting included, and the **ceiling**, the rate at which the
-//! 429 came. The rate starts again a little under the floor, rises quickly at first, then ever more slowly towards the
-//! ceiling, and only well after that probes beyond it. So it spends nearly all its time just under the true limit, and
-//! the cost of finding out is one 429 in a long while. Where the destination states its limits in headers, these count.
+//! ```text
+//!   rate
+//!            ╱ 429                              ╱ 429
+//!  ceiling  ╱   :                 ____________╱   :     searching  each start adds 1%, until the first 429
+//!          ╱    :         ___-----                :     shut       from a 429 until something is let through
+//!    floor╱     :........╱                        :...  cruising   from the floor to the ceiling, ever more slowly,
+//!        ╱                                                         then past it, ever faster
+//!        searching  shut         cruising          shut
+//! ```
 //!
-//! Time is counted only while the lane had work: an idle night teaches nothing.
+//! A throttle shows two rates: the **ceiling**, at which the 429 came, and the **floor**, at which attempts were in fact
+//! let through, counting the wait. The true limit lies between them. So nearly all the time is spent just under it; a
+//! 429 comes once in a long while, and the more rarely the more it costs; and a limit that was raised is found. This is
+//! additive increase and multiplicative decrease, with the curve of TCP CUBIC.
+//!
+//! What the destination states in headers can only slow us down further: a 429 outranks a promise. Only starts that had
+//! to wait for their turn raise the rate: an idle night proves nothing. The wait after a 429 and the quota that the
+//! destination's owner wrote are kept elsewhere ([`throttle`](crate::throttle), [`rate`](crate::rate)), whatever is
+//! learned here.
 
 use crate::limits;
 use crate::rate_headers::RateHint;
@@ -14,91 +26,107 @@ use crate::time::{Millis, Mono};
 
 /// Where an unknown destination starts, per minute.
 const START: f64 = 60.0;
-/// What each success adds to the rate while nothing is known: it doubles with every 35.
-const SEARCH_GROWTH: f64 = 1.02;
-/// How far below the accepted rate to resume.
+/// What each start makes of the rate while nothing is known: 70 of them double it.
+const SEARCH_GROWTH: f64 = 1.01;
+/// How far below what was let through to go on.
 const MARGIN: f64 = 0.98;
-/// In how many of the destination's own periods the rate comes back to where the 429 came.
-const STRETCH: i64 = 40;
-/// The shortest period to reckon with.
-const MIN_PERIOD: Millis = Millis::minutes(1);
-/// The slowest pace, per minute: one an hour. Below that the throttle's own ladder is slower still.
-const SLOWEST: f64 = 1.0 / 60.0;
 /// What a stated limit is used to: the last of it is left to whoever else sends there.
 const STATED_MARGIN: f64 = 0.99;
+/// The way up to the ceiling takes so many times the wait that a 429 costs: so that is about a sixtieth of the time.
+const STRETCH: i64 = 60;
+/// The shortest wait to reckon with: what a 429 costs where the destination does not say.
+const SHORTEST_WAIT: Millis = Millis::minutes(1);
+/// The longest way up: a raised limit must be found some day.
+const LONGEST_STRETCH: Millis = Millis::days(7);
+/// A wait so many times the usual one is something else than a limit (a bad weekend), and teaches only this much.
+const OUTLIER: i64 = 4;
+/// The slowest pace, per minute: one an hour. Below that the throttle's own ladder is slower still.
+const SLOWEST: f64 = 1.0 / 60.0;
+/// The fastest.
+const FASTEST: f64 = limits::MAX_PER_MINUTE as f64;
+/// A start that is late by less than this does not delay the next one: timers are coarse, and the pace must not suffer.
+const CATCH_UP_US: i64 = 20_000;
 
 /// The learned pace of one destination.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pace {
-    curve: Curve,
-    cycle: Cycle,
-    /// The destination's own period, as far as its waits have shown it.
-    period: Millis,
+    phase: Phase,
+    /// Time in which starts had to wait for their turn, since the last throttle ended. It stands still while shut.
+    busy_us: i64,
+    /// Attempts that were let through since then.
+    passed: u32,
+    /// What a 429 has cost lately: the wait until attempts were let through again. `None`: there was none yet.
+    usual_wait: Option<Millis>,
     stated: Option<Stated>,
-    /// The next start, in microseconds of the monotonic clock: finer than a millisecond, so that 700 per second work.
+    /// The rate at which the last attempt started.
+    driven: f64,
+    /// The earliest next start, in microseconds of the monotonic clock: so that 700 per second come out right.
     next_us: i64,
-    last_take: Option<Mono>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Curve {
+enum Phase {
+    /// No 429 yet.
     Searching { rate: f64 },
+    /// Between two throttles.
     Cruising { floor: f64, ceiling: f64 },
+    /// From the 429 that came at `rate` until something is let through: not before `until`.
+    Shut { at: Mono, until: Mono, rate: f64 },
 }
 
-/// From the end of one throttle to the end of the next.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
-struct Cycle {
-    accepted: u32,
-    busy: Millis,
-    shut: Option<Shut>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Shut {
-    at: Mono,
-    rate: f64,
-}
-
-/// What the destination's headers said last, and until when that holds.
+/// What the destination's headers said last, and how long that holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stated {
     rate: f64,
     until: Mono,
 }
 
-impl Default for Pace {
-    fn default() -> Self {
+impl Pace {
+    /// Nothing is known yet.
+    pub const fn new(now: Mono) -> Self {
         Self {
-            curve: Curve::Searching { rate: START },
-            cycle: Cycle::default(),
-            period: MIN_PERIOD,
+            phase: Phase::Searching { rate: START },
+            busy_us: 0,
+            passed: 0,
+            usual_wait: None,
             stated: None,
-            next_us: i64::MIN,
-            last_take: None,
+            driven: START,
+            next_us: micros(now),
         }
     }
-}
 
-impl Pace {
     /// Attempts per minute, now.
     pub fn per_minute(&self, now: Mono) -> f64 {
-        let rate = match self.stated {
-            Some(stated) if now < stated.until => stated.rate,
-            _ => self.learned(),
-        };
-        rate.clamp(SLOWEST, limits::MAX_PER_MINUTE as f64)
+        self.learned().min(self.stated_rate(now)).clamp(SLOWEST, FASTEST)
     }
 
     fn learned(&self) -> f64 {
-        match self.curve {
-            Curve::Searching { rate } => rate,
-            Curve::Cruising { floor, ceiling } => {
-                let stretch = self.period.scaled(STRETCH, 1).get() as f64;
-                let left = 1.0 - self.cycle.busy.get() as f64 / stretch;
+        match self.phase {
+            Phase::Searching { rate } => rate,
+            Phase::Cruising { floor, ceiling } => {
+                let left = 1.0 - self.busy_us as f64 / (self.stretch().get() as f64 * 1_000.0);
                 ceiling - (ceiling - floor) * left * left * left
             }
+            Phase::Shut { at, until, rate } => {
+                let minutes = self.busy_us as f64 / 60e6 + self.telling(at, until).get() as f64 / 60e3;
+                (MARGIN * (f64::from(self.passed) / minutes).min(rate)).max(SLOWEST)
+            }
         }
+    }
+
+    fn stated_rate(&self, now: Mono) -> f64 {
+        self.stated.filter(|stated| now < stated.until).map_or(FASTEST, |stated| stated.rate)
+    }
+
+    /// How long the way from the floor to the ceiling is.
+    fn stretch(&self) -> Millis {
+        self.usual_wait.unwrap_or(SHORTEST_WAIT).scaled(STRETCH, 1).min(LONGEST_STRETCH)
+    }
+
+    /// As much of a wait as tells something about the limit.
+    fn telling(&self, at: Mono, until: Mono) -> Millis {
+        let most = self.usual_wait.map_or(Millis::MAX, |usual| usual.scaled(OUTLIER, 1));
+        until.since(at).min(most)
     }
 
     /// How long until the next start; `None` if one may be made now.
@@ -107,71 +135,80 @@ impl Pace {
         (lacking > 0).then(|| Millis::new(lacking / 1_000 + i64::from(lacking % 1_000 > 0)))
     }
 
-    /// An attempt starts. A lane that is a little late may catch up by one.
+    /// An attempt starts.
     pub fn take(&mut self, now: Mono) {
         let interval = self.interval_us(now);
-        let base = self.next_us.max(micros(now).saturating_sub(interval));
-        self.next_us = base.saturating_add(interval);
-        if let Some(last) = self.last_take.replace(now) {
-            let idle_after = Millis::new(interval / 500);
-            self.cycle.busy += now.since(last).min(idle_after);
+        let late = micros(now).saturating_sub(self.next_us);
+        let waited_its_turn = late <= interval.max(CATCH_UP_US) && self.learned() <= self.stated_rate(now);
+        self.driven = self.per_minute(now);
+        if waited_its_turn {
+            self.climb(interval);
         }
+        let from = if late <= CATCH_UP_US { self.next_us } else { micros(now) };
+        self.next_us = from.saturating_add(interval);
     }
 
-    /// An attempt was accepted.
-    pub fn succeeded(&mut self, now: Mono) {
-        self.cycle.accepted = self.cycle.accepted.saturating_add(1);
-        if let Some(shut) = self.cycle.shut {
-            self.learn(shut, now);
-        } else if let Curve::Searching { rate } = &mut self.curve {
-            *rate = (*rate * SEARCH_GROWTH).min(limits::MAX_PER_MINUTE as f64);
+    /// A start waited its turn, which took `interval`.
+    fn climb(&mut self, interval: i64) {
+        match &mut self.phase {
+            Phase::Searching { rate } => *rate = (*rate * SEARCH_GROWTH).min(FASTEST),
+            Phase::Cruising { .. } => {}
+            Phase::Shut { .. } => return,
         }
+        self.busy_us = self.busy_us.saturating_add(interval);
     }
 
-    /// A throttle has begun, or gone on: the first 429 of it shows where the ceiling was met.
-    pub fn rate_limited(&mut self, now: Mono) {
-        let rate = self.per_minute(now);
-        self.stated = None;
-        self.cycle.shut.get_or_insert(Shut { at: now, rate });
+    /// An attempt was let through. The first one after a 429 ends the throttle.
+    pub fn passed(&mut self) {
+        if let Phase::Shut { at, until, rate } = self.phase {
+            let floor = self.learned();
+            let half = self.usual_wait.map_or(SHORTEST_WAIT, |usual| usual.scaled(1, 2).max(SHORTEST_WAIT));
+            self.usual_wait = Some(self.telling(at, until).max(half));
+            // A ceiling at the floor would be the end of all rising.
+            self.phase = Phase::Cruising { floor, ceiling: rate.max(floor / MARGIN) };
+            (self.busy_us, self.passed) = (0, 0);
+        }
+        self.passed = self.passed.saturating_add(1);
     }
 
-    /// The throttle is over: what did the cycle show?
-    fn learn(&mut self, shut: Shut, now: Mono) {
-        let waited = now.since(shut.at);
-        let minutes = (self.cycle.busy + waited).get().max(1) as f64 / 60_000.0;
-        let accepted = f64::from(self.cycle.accepted) / minutes;
-        let floor = (accepted.min(shut.rate) * MARGIN).max(SLOWEST);
-        self.curve = Curve::Cruising { floor, ceiling: shut.rate.max(floor / MARGIN) };
-        self.period = waited.max(self.period.scaled(1, 2)).max(MIN_PERIOD);
-        self.cycle = Cycle { accepted: 1, ..Cycle::default() };
-        self.last_take = Some(now);
-        self.next_us = micros(now).saturating_add(self.interval_us(now));
+    /// A 429 came, and nothing else will start for `wait`. Only the first of several shows where the ceiling was met.
+    pub fn rate_limited(&mut self, now: Mono, wait: Millis) {
+        let until = later(now, wait);
+        self.phase = match self.phase {
+            Phase::Shut { at, until: before, rate } => Phase::Shut { at, until: before.max(until), rate },
+            _ => Phase::Shut { at: now, until, rate: self.driven.min(self.learned()) },
+        };
     }
 
-    /// The headers of an answer. What is left, spread over the time until it is renewed, is the rate.
+    /// The headers of an answer. What is left, spread over the time until there is more, is the rate.
     pub fn stated(&mut self, now: Mono, hint: &RateHint) {
-        let (Some(remaining), Some(reset)) = (hint.remaining, hint.reset) else { return };
-        let until = Mono::from_millis(now.as_millis().saturating_add(reset.get()));
-        let rate = remaining as f64 * 60_000.0 / reset.get().max(1) as f64 * STATED_MARGIN;
-        self.stated = Some(Stated { rate, until });
-        if remaining == 0 {
+        let (count, span) = match *hint {
+            RateHint { remaining: Some(left), reset: Some(reset), .. } => (left, reset),
+            RateHint { remaining: None, limit: Some(limit), window: Some(window), .. } => (limit, window),
+            _ => return,
+        };
+        let until = later(now, span.min(limits::MAX_RETRY_AFTER));
+        if count == 0 {
             self.next_us = self.next_us.max(micros(until));
+            self.stated = None;
+        } else {
+            let rate = count as f64 * 60e3 / span.get().max(1) as f64 * STATED_MARGIN;
+            self.stated = Some(Stated { rate, until });
         }
     }
 
     /// The same knowledge in a process whose monotonic clock reads `now`.
     pub fn rebase(&mut self, now: Mono) {
-        self.next_us = micros(now).saturating_add(self.interval_us(now));
         self.stated = None;
-        self.last_take = None;
-        if let Some(shut) = &mut self.cycle.shut {
-            shut.at = now;
+        if let Phase::Shut { at, until, .. } = &mut self.phase {
+            (*at, *until) = (now, later(now, until.since(*at)));
         }
+        self.next_us = micros(now).saturating_add(self.interval_us(now));
     }
 
     fn interval_us(&self, now: Mono) -> i64 {
         #[expect(clippy::cast_possible_truncation, reason = "at most 3.6·10⁹ for the slowest pace")]
-        let interval = (60_000_000.0 / self.per_minute(now)) as i64;
+        let interval = (60e6 / self.per_minute(now)) as i64;
         interval
     }
 }
@@ -179,3 +216,10 @@ impl Pace {
 const fn micros(at: Mono) -> i64 {
     at.as_millis().saturating_mul(1_000)
 }
+
+fn later(at: Mono, wait: Millis) -> Mono {
+    Mono::from_millis(at.as_millis().saturating_add(wait.get().max(0)))
+}
+
+#[cfg(test)]
+mod tests;

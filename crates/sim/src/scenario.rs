@@ -7,6 +7,7 @@ pub mod file;
 pub mod fleet;
 mod quiet_drain;
 pub mod restart;
+mod throttle;
 mod ttl;
 
 use crate::report::Report;
@@ -36,6 +37,11 @@ pub const ALL: &[Scenario] = &[
         name: "burst",
         about: "3,000 events at once for a destination that is good for 100 a minute",
         run: burst::run,
+    },
+    Scenario {
+        name: "throttle",
+        about: "429s from one of 20 destinations: the others do not notice; and an adaptive rate just under limits nobody told",
+        run: throttle::run,
     },
     Scenario {
         name: "ttl",
