@@ -69,7 +69,10 @@ fn the_rules_and_the_dispatcher_read_no_clock_and_draw_no_number() {
     for (path, text) in sources("crates/core/src").into_iter().chain(sources("crates/engine/src/dispatcher"))
     {
         for word in banned {
-            assert!(!text.contains(word), "{} has {word}", path.display());
+            // `.awaits_refill()` is no `.await`.
+            let whole =
+                |rest: &str| !word.ends_with(char::is_alphabetic) || !rest.starts_with(char::is_alphabetic);
+            assert!(!text.split(word).skip(1).any(whole), "{} has {word}", path.display());
         }
     }
 }
