@@ -139,10 +139,18 @@ impl Breaker {
             *probe_out = false;
         }
     }
-    /// The process that held the probe is gone.
-    pub const fn forget_probe(&mut self) {
-        if let Phase::Open { probe_out, .. } = &mut self.phase {
-            *probe_out = false;
+    /// It was switched off: whatever was open is closed.
+    pub fn switch_off(&mut self) {
+        if matches!(self.phase, Phase::Open { .. }) {
+            self.phase = Phase::default();
+            self.generation = self.generation.wrapping_add(1);
+        }
+    }
+    /// The process is a new one: the probe is gone, and so is the clock that the window was counted on.
+    pub fn restarted(&mut self) {
+        match &mut self.phase {
+            Phase::Open { probe_out, .. } => *probe_out = false,
+            Phase::Closed { window, .. } => *window = Window::default(),
         }
     }
 

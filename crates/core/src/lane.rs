@@ -5,6 +5,7 @@
 //! [`settle`](crate::settle).
 
 use crate::breaker::{Breaker, BreakerChange};
+use crate::delivery::HoldReason;
 use crate::gate::{Go, Probe};
 use crate::health::{DisabledCause, Health};
 use crate::id::DeliveryId;
@@ -48,6 +49,8 @@ pub struct LaneState {
     pub rested_until: Option<Timestamp>,
     /// Lines that stand because a delivery of theirs died, and which one: until a person resumes them.
     pub halted: Vec<(Line, DeliveryId)>,
+    /// What keeps its work waiting, and since when: the row of the hold log that is being written.
+    pub held: Option<(HoldReason, Timestamp)>,
     /// Starts whose token is not in the store yet. A crash forfeits `max_concurrency`, so there are never more.
     pub unsaved_starts: u32,
 }
@@ -135,6 +138,7 @@ impl LaneState {
             last_probe: None,
             rested_until: None,
             halted: Vec::new(),
+            held: None,
             unsaved_starts: 0,
         }
     }
@@ -247,8 +251,9 @@ impl LaneState {
             Some(BreakerChange::Closed) => self.timeouts.breaker_closed(),
             None => {}
         }
-        let disabled = self.health.observe(now.wall, delivery, &outcome, self.rested_until);
-        if let (Some(cause), Standing::Active) = (disabled, self.standing) {
+        let verdict = self.health.observe(now.wall, delivery, &outcome, self.rested_until);
+        let disabled = verdict.filter(|_| self.standing == Standing::Active);
+        if let Some(cause) = disabled {
             self.standing = Standing::Disabled { since: now.wall, cause };
         }
         Aftermath { breaker, throttled, disabled, timeout }
@@ -323,13 +328,22 @@ impl LaneState {
 
     /// Its owner changed the policy. Tokens are kept as far as they fit, and none are gained.
     pub fn adopt(&mut self, old: &Policy, new: &Policy, now: Now) {
-        self.rate = match (self.rate.take(), new.rate_limit) {
+        self.fit(new, now);
+        if matches!(old.timeout, TimeoutMode::Manual(_)) && !matches!(new.timeout, TimeoutMode::Manual(_)) {
+            self.timeouts.reset();
+        }
+    }
+
+    /// Makes the state one of `policy`: its bucket, and no open breaker where that is switched off.
+    fn fit(&mut self, policy: &Policy, now: Now) {
+        self.rate = match (self.rate.take(), policy.rate_limit) {
             (_, None) => None,
             (None, Some(limit)) => Some(RateState::full(limit, now.mono)),
             (Some(state), Some(limit)) => Some(state.under(limit, now.mono)),
         };
-        if matches!(old.timeout, TimeoutMode::Manual(_)) && !matches!(new.timeout, TimeoutMode::Manual(_)) {
-            self.timeouts.reset();
+        if !policy.breaker.enabled {
+            self.breaker.switch_off();
+            self.timeouts.breaker_closed();
         }
     }
 
@@ -341,9 +355,9 @@ impl LaneState {
     }
 
     /// The form in which it is stored.
-    pub fn save(&self, now: Now) -> SavedLane {
+    pub fn save(&self, policy: &Policy, now: Now) -> SavedLane {
         let full_at = self.rate.as_ref().map(|rate| rate.bucket.full_at(&rate.limit.quota, now));
-        SavedLane { state: self.clone(), full_at }
+        SavedLane { state: self.clone(), full_at, max_concurrency: policy.max_concurrency.get() }
     }
 }
 
@@ -367,6 +381,7 @@ impl RateState {
 pub struct SavedLane {
     state: LaneState,
     full_at: Option<Timestamp>,
+    max_concurrency: u32,
 }
 
 /// How the process that wrote a saved lane ended.
@@ -380,23 +395,26 @@ pub enum LastStop {
 
 impl SavedLane {
     /// The lane again, in a new process. Nothing is in flight; the ramp starts at 1; the bucket has gained nothing but
-    /// the time that passed, and after a crash lost the starts that may not have been written.
+    /// the time that passed, and after a crash lost the starts that may not have been written: as many as the policy of
+    /// then or of now allows at once.
     pub fn restore(self, policy: &Policy, now: Now, last_stop: LastStop) -> LaneState {
         let mut state = self.state;
         state.in_flight = 0;
         state.unsaved_starts = 0;
         state.ramp = Ramp::START;
-        state.breaker.forget_probe();
+        state.breaker.restarted();
         state.throttle.forget_probe();
         if let (Some(rate), Some(full_at)) = (&mut state.rate, self.full_at) {
-            rate.bucket = Bucket::restore(&rate.limit.quota, full_at, now);
+            let most = self.max_concurrency.max(policy.max_concurrency.get());
+            rate.bucket = Bucket::restore(&rate.limit.quota, full_at, now, most);
             if last_stop == LastStop::Crash {
-                rate.bucket.forfeit(&rate.limit.quota, policy.max_concurrency.get());
+                rate.bucket.forfeit(&rate.limit.quota, most);
             }
             if let Some(pace) = &mut rate.pace {
                 pace.rebase(now.mono);
             }
         }
+        state.fit(policy, now);
         state
     }
 }

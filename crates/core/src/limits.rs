@@ -42,6 +42,9 @@ pub const MIN_RETRY_AFTER: Millis = Millis::seconds(1);
 /// Of so many starts in a lane at least one is the longest waiting of any priority, so that bulk never starves.
 pub const STARTS_PER_OLDEST: u32 = 16;
 
+/// Lines that may stand in one destination, each waiting for a person: with so many, the whole destination is paused.
+pub const MAX_HALTED_LINES: usize = 1_000;
+
 /// Different deliveries answered 410 before a destination is disabled: one may be a mistake of theirs.
 pub const GONE_TO_DISABLE: usize = 3;
 /// Failed attempts, without a success, before a destination is disabled.

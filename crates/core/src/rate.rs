@@ -158,10 +158,11 @@ impl Bucket {
         if lacking <= 0 { now.wall } else { now.wall + quota.time_for(lacking) }
     }
 
-    /// A stored bucket, read back. A wall clock that was set back meanwhile cannot empty it by more than a crash can.
-    pub fn restore(quota: &Quota, full_at: Timestamp, now: Now) -> Self {
+    /// A stored bucket, read back. A wall clock that was set back meanwhile cannot empty it by more than a crash can,
+    /// which forfeits `most` tokens.
+    pub fn restore(quota: &Quota, full_at: Timestamp, now: Now, most: u32) -> Self {
         let missing = i128::from((full_at - now.wall).get().max(0)) * i128::from(quota.tokens);
-        let least = -i128::from(limits::MAX_CONCURRENCY) * i128::from(quota.period);
+        let least = -i128::from(most) * i128::from(quota.period);
         let level = (i128::from(quota.full()) - missing).max(least);
         Self { level: i64::try_from(level).expect("between the least and a full bucket"), at: now.mono }
     }

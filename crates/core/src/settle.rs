@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::delivery::{Dead, Delivery, End, Late, OwnTime, Place, Priority, Status};
+use crate::delivery::{Dead, Delivery, End, HoldReason, Late, OwnTime, Place, Priority, Status};
 use crate::draw::Draw;
 use crate::id::DeliveryId;
 use crate::limits;
@@ -64,6 +64,9 @@ pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms
     });
     let status = match (expires_at, incoming.deliver_at) {
         (Some(expiry), _) if now >= expiry => Status::Final(End::Expired(Late::OnArrival)),
+        (Some(expiry), Some(at)) if expiry - at < limits::MIN_TIME_TO_SEND => {
+            Status::Final(End::Expired(Late::Behind(HoldReason::Scheduled)))
+        }
         (_, Some(at)) if at > now => Status::RetryScheduled { at, reason: OwnTime::Scheduled },
         _ => Status::Queued,
     };

@@ -264,7 +264,7 @@ impl Dispatcher {
     pub fn step(&mut self, now: Now, input: Input, effects: &mut Vec<Effect>) {
         self.note_clock(now, effects);
         self.take_in(now, input, effects);
-        while let Some(lane) = self.timers.pop_due(now.wall, |lane| self.lanes[lane.index()].wake_at) {
+        while let Some(lane) = self.timers.pop_due(now.wall) {
             self.lanes[lane.index()].wake_at = None;
             self.run(lane);
         }
@@ -376,10 +376,9 @@ impl Dispatcher {
                     self.run(id);
                 }
                 Poll::Sleep(until) => {
-                    if let Some(until) = until.filter(|until| lane.wake_at.is_none_or(|armed| *until < armed))
-                    {
-                        lane.wake_at = Some(until);
-                        self.timers.arm(until, id);
+                    let sooner = |until: &Timestamp| lane.wake_at.is_none_or(|armed| *until < armed);
+                    if let Some(until) = until.filter(sooner) {
+                        self.timers.arm(id, lane.wake_at.replace(until), until);
                     }
                 }
             }

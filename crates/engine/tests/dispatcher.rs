@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use tidegate_core::breaker::BreakerPolicy;
 use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Priority, Status, Withdrawn};
 use tidegate_core::draw::Draw;
 use tidegate_core::id::DeliveryId;
@@ -31,6 +32,7 @@ struct Node {
     sent: VecDeque<(LaneId, DeliveryId)>,
     settled: Vec<Delivery>,
     holds: Vec<(HoldReason, Millis)>,
+    notices: usize,
 }
 
 impl Node {
@@ -43,6 +45,7 @@ impl Node {
             sent: VecDeque::new(),
             settled: vec![],
             holds: vec![],
+            notices: 0,
         }
     }
     fn lane(&mut self, policy: Policy) -> LaneId {
@@ -64,7 +67,10 @@ impl Node {
                 }
                 Effect::Held { reason, since, until, .. } => self.holds.push((reason, until - since)),
                 Effect::Refill { lane } => self.step(Input::Refilled { lane, refill: Refill::default() }),
-                Effect::SaveLane { .. } | Effect::Changed { .. } => {}
+                Effect::Changed { aftermath, .. } => {
+                    self.notices += usize::from(aftermath.disabled.is_some())
+                }
+                Effect::SaveLane { .. } => {}
             }
         }
     }
@@ -247,6 +253,79 @@ fn a_dead_head_halts_its_line_until_a_person_resumes() {
     assert_eq!(node.dispatcher.lane(lane).halted().len(), 1);
     node.command(lane, Command::Resume);
     assert_eq!(node.dispatcher.lane(lane).halted().len(), 0);
+}
+
+#[test]
+fn a_destination_that_begins_to_keep_an_order_lets_what_is_out_come_back_first() {
+    let mut node = Node::new(100);
+    let lane = node.lane(Policy::default());
+    for _ in 0..3 {
+        let id = node.publish(lane);
+        node.answer(lane, id, OK);
+    }
+    node.sent.clear();
+    let out: Vec<_> = (0..4).map(|_| node.publish(lane)).collect();
+    assert_eq!(node.take_sent(), out);
+    node.step(Input::Adopt { lane, policy: Arc::new(ordered(Ordering::Fifo)) });
+    let (next, last) = (node.publish(lane), node.publish(lane));
+    for id in out.into_iter().rev() {
+        assert_eq!(node.take_sent(), []);
+        node.answer(lane, id, OK);
+    }
+    assert_eq!(node.take_sent(), [next]);
+    node.answer(lane, next, OK);
+    assert_eq!(node.take_sent(), [last]);
+}
+
+#[test]
+fn a_breaker_that_is_switched_off_holds_nothing_more() {
+    let mut node = Node::new(100);
+    let lane = node.lane(Policy::default());
+    for _ in 0..5 {
+        let id = node.publish(lane);
+        node.answer(lane, id, FAILED);
+    }
+    node.sent.clear();
+    let id = node.publish(lane);
+    assert_eq!((node.take_sent(), node.held(lane)), (vec![], Some(HoldReason::CircuitOpen)));
+    let off = BreakerPolicy { enabled: false, ..BreakerPolicy::default() };
+    node.step(Input::Adopt { lane, policy: Arc::new(Policy { breaker: off, ..Policy::default() }) });
+    assert_eq!(node.take_sent(), [id]);
+}
+
+#[test]
+fn a_disabled_destination_is_told_of_once() {
+    let mut node = Node::new(100);
+    let lane = node.lane(Policy::default());
+    for _ in 0..4 {
+        let id = node.publish(lane);
+        node.answer(lane, id, OK);
+    }
+    node.sent.clear();
+    let out: Vec<_> = (0..5).map(|_| node.publish(lane)).collect();
+    out.into_iter().for_each(|id| node.answer(lane, id, Outcome::Gone));
+    assert_eq!(node.notices, 1);
+    node.publish(lane);
+    assert_eq!(node.held(lane), Some(HoldReason::Disabled));
+}
+
+#[test]
+fn a_lane_has_one_timer_however_often_it_is_woken() {
+    let mut node = Node::new(100);
+    let quota = Quota::new(60, Per::Minute, Some(1)).unwrap();
+    let lane = node
+        .lane(Policy { rate_limit: Some(RateLimit { quota, mode: RateMode::Fixed }), ..Policy::default() });
+    let at = node.now.wall + Millis::days(60);
+    node.publish_as(lane, |event| event.deliver_at = Some(at));
+    for _ in 0..300 {
+        node.publish(lane);
+        node.publish(lane);
+        node.drain(lane);
+        node.pass(1_000);
+        node.drain(lane);
+        node.pass(1_000);
+    }
+    assert!(format!("{:?}", node.dispatcher).matches("LaneId(0)").count() < 5, "one lane, one timer");
 }
 
 #[test]

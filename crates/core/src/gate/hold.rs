@@ -106,17 +106,6 @@ impl Hold {
             | Self::AtCapacity { .. } => None,
         }
     }
-
-    /// Whether it concerns this one delivery (or its type, or its line), and not all of the destination's.
-    pub const fn is_own(&self) -> bool {
-        matches!(
-            self,
-            Self::Scheduled { .. }
-                | Self::RetryBackoff { .. }
-                | Self::QuietHours { .. }
-                | Self::OrderBlocked { .. }
-        )
-    }
 }
 
 /// A sentence for the person who asks.

@@ -6,7 +6,7 @@ use crate::delivery::Priority;
 use crate::draw::Draw;
 use crate::health::DisabledCause;
 use crate::id::DeliveryId;
-use crate::lane::{Report, Standing};
+use crate::lane::{LastStop, Report, Standing};
 use crate::outcome::{NetworkFault, Outcome};
 use crate::pattern::EventType;
 use crate::policy::Concurrency;
@@ -286,6 +286,25 @@ fn the_estimate_counts_the_tokens_and_turns_of_those_before() {
     assert_eq!(when(&case, 9_999), 97 * 60_000 + 30_000, "the last of ten thousand");
 }
 
+#[test]
+fn a_restored_lane_is_one_of_the_policy_of_now() {
+    let limit = |max| {
+        Some(RateLimit { quota: Quota::new(max, Per::Minute, Some(1)).unwrap(), mode: RateMode::Fixed })
+    };
+    let (old, new) = (Policy::default(), Policy { rate_limit: limit(60), ..Policy::default() });
+    let restored = LaneState::new(&old, now(0)).save(&old, now(0)).restore(&new, now(0), LastStop::Clean);
+    assert_eq!(restored.tokens(now(0).mono), Some(1), "a limit set meanwhile holds");
+    let restored = LaneState::new(&new, now(0)).save(&new, now(0)).restore(&old, now(0), LastStop::Clean);
+    assert_eq!(restored.tokens(now(0).mono), None, "a limit taken away does not");
+    let wide = Policy { max_concurrency: Concurrency::new(20).unwrap(), ..new.clone() };
+    let restored = LaneState::new(&wide, now(0)).save(&wide, now(0)).restore(&new, now(0), LastStop::Crash);
+    assert_eq!(
+        restored.token_wait(&new, now(0).mono),
+        Some(Millis::seconds(20)),
+        "all that may have been out are forgone"
+    );
+}
+
 /// Anything that can happen to a lane, in any order.
 #[derive(Clone, Debug)]
 enum Act {
@@ -354,8 +373,8 @@ proptest! {
                 Act::Resume => lane.standing = Standing::Active,
                 Act::RetryNow => lane.retry_now(time.wall),
                 Act::Restart(clean) => {
-                    let stop = if clean { crate::lane::LastStop::Clean } else { crate::lane::LastStop::Crash };
-                    lane = lane.save(time).restore(&policy, time, stop);
+                    let stop = if clean { LastStop::Clean } else { LastStop::Crash };
+                    lane = lane.save(&policy, time).restore(&policy, time, stop);
                     out.clear();
                 }
                 Act::Send(id, ttl) => {

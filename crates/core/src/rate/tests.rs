@@ -137,7 +137,7 @@ proptest! {
                 Act::Restart(ms) => {
                     let stored = bucket.full_at(&quota, now);
                     now = passed(now, ms);
-                    bucket = Bucket::restore(&quota, stored, now);
+                    bucket = Bucket::restore(&quota, stored, now, 50);
                 }
                 Act::TryTake => if bucket.wait(&quota, now.mono).is_none() {
                     bucket.take(&quota, now.mono);
@@ -174,7 +174,7 @@ proptest! {
         for _ in 0..unrecorded {
             bucket.take(&quota, now.mono);
         }
-        let mut back = Bucket::restore(&quota, stored, now);
+        let mut back = Bucket::restore(&quota, stored, now, 50);
         back.forfeit(&quota, 50);
         prop_assert!(back.level_at(&quota, now.mono) <= bucket.level_at(&quota, now.mono));
     }
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn no_time_overflows(quota in any_quota(), at in any::<i64>(), wall in any::<i64>(), stored in any::<i64>()) {
         let now = Now { wall: Timestamp::from_millis(wall), mono: Mono::from_millis(at) };
-        let mut bucket = Bucket::restore(&quota, Timestamp::from_millis(stored), now);
+        let mut bucket = Bucket::restore(&quota, Timestamp::from_millis(stored), now, limits::MAX_CONCURRENCY);
         bucket.take(&quota, Mono::from_millis(i64::MAX));
         bucket.forfeit(&quota, limits::MAX_CONCURRENCY);
         let _ = (bucket.wait(&quota, now.mono), bucket.full_at(&quota, now), bucket.tokens(&quota, now.mono));

@@ -55,6 +55,12 @@ fn what_comes_in_expired_is_recorded_as_that() {
 }
 
 #[test]
+fn what_is_scheduled_for_after_its_expiry_expires_at_once() {
+    let late = Incoming { expires_at: Some(at(60)), deliver_at: Some(at(60)), ..incoming() };
+    assert_eq!(accepted(late).status, Status::Final(End::Expired(Late::Behind(HoldReason::Scheduled))));
+}
+
+#[test]
 fn nothing_occurs_after_its_acceptance() {
     for (claimed, counted) in [(None, 0), (Some(-5), -5), (Some(5), 0)] {
         let delivery = accepted(Incoming { occurred_at: claimed.map(at), ..incoming() });

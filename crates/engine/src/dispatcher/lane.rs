@@ -6,7 +6,7 @@ use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Place, Status};
 use tidegate_core::draw::Draw;
 use tidegate_core::gate::{self, Decision, Explanation, Go, Hold, Question};
 use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{Aftermath, Attempt, LaneState, Report, Standing};
+use tidegate_core::lane::{Aftermath, Attempt, LaneState, Report, SavedLane, Standing};
 use tidegate_core::limits;
 use tidegate_core::order::{Line, OnExhausted, Ordering, Turn};
 use tidegate_core::outcome::Bearing;
@@ -43,11 +43,12 @@ pub struct Lane {
     unsaved: Vec<(u64, Place)>,
     saved: u64,
     mark: Mark,
+    /// Several of one line may be in flight: they were when the destination began to keep an order.
+    crowded: bool,
     /// When an attempt last ended, or the first of several started.
     progress_at: Mono,
     /// Attempts are in flight, and none has ended for longer than is usual here.
     stalled: bool,
-    held: Option<(HoldReason, Timestamp)>,
     slots_denied: u64,
     /// Stands in line for its turn.
     pub(super) in_turn: bool,
@@ -103,9 +104,9 @@ impl Lane {
             unsaved: Vec::new(),
             saved: 0,
             mark: Mark::default(),
+            crowded: false,
             progress_at: Mono::default(),
             stalled: false,
-            held: None,
             slots_denied: 0,
             in_turn: false,
             wake_at: None,
@@ -126,6 +127,10 @@ impl Lane {
     pub const fn state(&self) -> &LaneState {
         &self.state
     }
+    /// The state in the form in which it is stored.
+    pub fn save(&self, now: Now) -> SavedLane {
+        self.state.save(&self.policy, now)
+    }
     /// The policy in force.
     pub fn policy(&self) -> &Policy {
         &self.policy
@@ -144,7 +149,7 @@ impl Lane {
     }
     /// What has kept it from sending since when, if something does.
     pub const fn held(&self) -> Option<(HoldReason, Timestamp)> {
-        self.held
+        self.state.held
     }
     /// How often a delivery that was due found no slot.
     pub const fn slots_denied(&self) -> u64 {
@@ -177,7 +182,7 @@ impl Lane {
         });
         // A hold that has only just ended is what made it late, though every gate is open by now.
         if let (Decision::Finish(End::Expired(late @ Late::InQueue)), Some((reason, _))) =
-            (&mut explanation.decision, self.held)
+            (&mut explanation.decision, self.state.held)
             && (reason != HoldReason::QuietHours || !quiet.is_empty())
         {
             *late = Late::Behind(reason);
@@ -242,6 +247,7 @@ impl Lane {
         self.policy = policy;
         let waiting = self.queue.take_all();
         self.halt_lines();
+        self.crowded = self.policy.ordering != Ordering::None;
         for flight in &self.flights {
             if let Some(line) = self.policy.ordering.line(&flight.delivery) {
                 self.queue.expose(line, &flight.delivery);
@@ -287,17 +293,17 @@ impl Lane {
                     self.queue.insert(delivery, &self.policy, now.wall);
                 }
             }
-            Command::Cancel(id, by) => self.cancel(id, End::Cancelled(by), effects),
+            Command::Cancel(id, by) => self.cancel(now, id, End::Cancelled(by), effects),
         }
         effects.push(Effect::SaveLane { lane: self.id });
     }
 
     /// One that is in flight cannot be called back: if it succeeds it is delivered, else it is cancelled then.
-    fn cancel(&mut self, id: DeliveryId, end: End, effects: &mut Vec<Effect>) {
+    fn cancel(&mut self, now: Now, id: DeliveryId, end: End, effects: &mut Vec<Effect>) {
         if let Some(flight) = self.flights.iter_mut().find(|flight| flight.delivery.id == id) {
             flight.cancelled = Some(end);
         } else if let Some(delivery) = self.queue.remove(id) {
-            self.end(delivery, end, None, effects);
+            self.end(now, delivery, end, None, effects);
         }
     }
 
@@ -312,6 +318,7 @@ impl Lane {
         let Some(index) = self.flights.iter().position(|flight| flight.delivery.id == id) else { return };
         let Flight { mut delivery, attempt, cancelled } = self.flights.swap_remove(index);
         (self.progress_at, self.stalled) = (now.mono, false);
+        self.crowded &= !self.flights.is_empty();
         let aftermath = self.state.finish(now, &self.policy, id, &attempt, report);
         if aftermath != Aftermath::default() {
             effects.push(Effect::Changed { lane: self.id, aftermath });
@@ -321,7 +328,7 @@ impl Lane {
             delivery.status = Status::Final(end);
         }
         match delivery.status {
-            Status::Final(end) => self.end(delivery, end, Some((attempt, *report)), effects),
+            Status::Final(end) => self.end(now, delivery, end, Some((attempt, *report)), effects),
             _ => {
                 self.store(delivery.clone(), Some((attempt, *report)), effects);
                 self.queue.insert(delivery, &self.policy, now.wall);
@@ -332,6 +339,7 @@ impl Lane {
     /// A delivery is over: its line goes on, or stands.
     fn end(
         &mut self,
+        now: Now,
         mut delivery: Delivery,
         end: End,
         attempt: Option<(Attempt, Report)>,
@@ -343,6 +351,9 @@ impl Lane {
             let halts = matches!(end, End::DeadLetter(_)) && self.policy.on_exhausted == OnExhausted::Halt;
             if halts && was_head {
                 self.state.halted.push((line.clone(), delivery.id));
+                if self.state.halted.len() >= limits::MAX_HALTED_LINES {
+                    self.state.standing = Standing::Paused { since: now.wall };
+                }
                 self.queue.halt(line, delivery.id);
             } else {
                 self.queue.done(&line, delivery.id, &self.policy);
@@ -395,7 +406,7 @@ impl Lane {
         let here = self.queue.remove(stored.id);
         let decision = self.explain(now, here.as_ref().unwrap_or(&stored)).decision;
         match (decision, here) {
-            (Decision::Finish(end), here) => self.end(here.unwrap_or(stored), end, None, effects),
+            (Decision::Finish(end), here) => self.end(now, here.unwrap_or(stored), end, None, effects),
             (_, Some(here)) => self.queue.insert(here, &self.policy, now.wall),
             (_, None) => {}
         }
@@ -410,7 +421,7 @@ impl Lane {
         for id in self.queue.overdue(soon, may_end) {
             let Some(delivery) = self.queue.remove(id) else { continue };
             match self.explain(now, &delivery).decision {
-                Decision::Finish(end) => self.end(delivery, end, None, effects),
+                Decision::Finish(end) => self.end(now, delivery, end, None, effects),
                 _ => self.queue.insert(delivery, &self.policy, now.wall),
             }
         }
@@ -424,6 +435,9 @@ impl Lane {
         let oldest_turn = self.mark.starts % u64::from(limits::STARTS_PER_OLDEST)
             == u64::from(limits::STARTS_PER_OLDEST) - 1;
         for (group, delivery) in self.queue.firsts(None) {
+            if self.crowded && self.line_is_out(delivery) {
+                continue;
+            }
             match self.decide(now, group, delivery) {
                 Decision::Go(go) => {
                     let urgency = if oldest_turn || go.probe.is_some() { 0 } else { group.priority.get() };
@@ -453,6 +467,13 @@ impl Lane {
             Some((candidate, ..)) => Ok(candidate),
             None => Err(blocked),
         }
+    }
+
+    /// Whether another delivery of its line is in flight, though the line's head is not.
+    fn line_is_out(&self, delivery: &Delivery) -> bool {
+        let line = self.policy.ordering.line(delivery);
+        line.is_some()
+            && self.flights.iter().any(|flight| self.policy.ordering.line(&flight.delivery) == line)
     }
 
     /// The longest waiting delivery that may go and was not the last probe: one poisonous delivery must not decide alone
@@ -509,14 +530,14 @@ impl Lane {
             self.state.rested(hold.and_then(|hold| hold.until()).unwrap_or(now.wall));
         }
         let reason = hold.map(|hold| hold.reason());
-        if self.held.map(|(reason, _)| reason) == reason {
+        if self.state.held.map(|(reason, _)| reason) == reason {
             return;
         }
-        if let Some((reason, since)) = self.held.take()
+        if let Some((reason, since)) = self.state.held.take()
             && now.wall - since >= LOGGED_HOLD
         {
             effects.push(Effect::Held { lane: self.id, reason, since, until: now.wall });
         }
-        self.held = reason.map(|reason| (reason, now.wall));
+        self.state.held = reason.map(|reason| (reason, now.wall));
     }
 }

@@ -1,41 +1,31 @@
-//! When to look at a sleeping lane again. A timer that is no longer wanted stays in the heap and is passed over: cheaper
-//! than taking it out, and a lane arms at most one that counts.
+//! When to look at a sleeping lane again: at most one timer per lane.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 
 use tidegate_core::time::Timestamp;
 
 use super::LaneId;
 
 #[derive(Debug, Default)]
-pub(super) struct Timers(BinaryHeap<Reverse<(Timestamp, LaneId)>>);
+pub(super) struct Timers(BTreeSet<(Timestamp, LaneId)>);
 
 impl Timers {
-    pub(super) fn arm(&mut self, at: Timestamp, lane: LaneId) {
-        self.0.push(Reverse((at, lane)));
-    }
-
-    /// The earliest time in the heap: perhaps of a timer that no longer counts, then the wake-up finds nothing to do.
-    pub(super) fn next(&self) -> Option<Timestamp> {
-        self.0.peek().map(|Reverse((at, _))| *at)
-    }
-
-    /// The next lane whose time has come, if its timer still counts: `armed` tells when it wants to be woken.
-    pub(super) fn pop_due(
-        &mut self,
-        now: Timestamp,
-        armed: impl Fn(LaneId) -> Option<Timestamp>,
-    ) -> Option<LaneId> {
-        while let Some(Reverse((at, lane))) = self.0.peek().copied() {
-            if at > now {
-                return None;
-            }
-            self.0.pop();
-            if armed(lane) == Some(at) {
-                return Some(lane);
-            }
+    /// Wakes `lane` at `at`, and no longer at the time it was to be woken `before`.
+    pub(super) fn arm(&mut self, lane: LaneId, before: Option<Timestamp>, at: Timestamp) {
+        if let Some(before) = before {
+            self.0.remove(&(before, lane));
         }
-        None
+        self.0.insert((at, lane));
+    }
+
+    /// The earliest time.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.0.first().map(|(at, _)| *at)
+    }
+
+    /// The next lane whose time has come.
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<LaneId> {
+        let (at, lane) = *self.0.first()?;
+        (at <= now && self.0.remove(&(at, lane))).then_some(lane)
     }
 }

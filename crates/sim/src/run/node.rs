@@ -512,7 +512,7 @@ impl<O: Observer> Sim<O> {
 
     fn save_lane(&mut self, lane: LaneId) {
         if let Commit::Grouped(_) = self.commit {
-            let saved = self.dispatcher.lane(lane).state().save(self.now());
+            let saved = self.dispatcher.lane(lane).save(self.now());
             self.store(Op::Save(lane, Box::new(saved)));
         }
     }
@@ -631,7 +631,7 @@ impl<O: Observer> Sim<O> {
         self.wake_planned = None;
         self.dispatcher = Dispatcher::new(self.slots);
         for (index, (account, policy)) in self.policies.clone().into_iter().enumerate() {
-            let fresh = || LaneState::new(&policy, now).save(now);
+            let fresh = || LaneState::new(&policy, now).save(&policy, now);
             let saved = self.backing.saved_lane(index).cloned().unwrap_or_else(fresh);
             let state = saved.restore(&policy, now, LastStop::Crash);
             self.dispatcher.open(account, policy, state, true);
