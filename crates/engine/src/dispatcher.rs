@@ -239,6 +239,11 @@ impl Dispatcher {
         id
     }
 
+    /// The node is to stop: from now on nothing starts.
+    pub const fn stop_starting(&mut self) {
+        self.capacity.close();
+    }
+
     /// A lane, to look at.
     pub fn lane(&self, id: LaneId) -> &Lane {
         &self.lanes[id.index()]

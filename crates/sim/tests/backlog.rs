@@ -105,7 +105,12 @@ fn a_large_backlog_is_delivered_whole_and_in_order() {
 
 #[test]
 fn and_so_it_is_with_crashes() {
-    let faults = Faults { crash_every: Some(Millis::minutes(3)), lost_wakes: 0.1, clock_steps: None };
+    let faults = Faults {
+        crash_every: Some(Millis::minutes(3)),
+        clean_stops: 0.2,
+        lost_wakes: 0.1,
+        clock_steps: None,
+    };
     for ordering in [Ordering::None, Ordering::Key, Ordering::Fifo] {
         for seed in 0..10 {
             check(seed, ordering, faults);

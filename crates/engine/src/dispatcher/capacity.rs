@@ -41,6 +41,10 @@ impl Capacity {
     pub(super) fn new(slots: u32) -> Self {
         Self { slots: slots.max(1), in_flight: [0; 3], first: VecDeque::new() }
     }
+    /// No more slots: what is in flight ends, nothing starts.
+    pub(super) const fn close(&mut self) {
+        self.slots = 0;
+    }
     pub(super) fn in_flight(&self) -> u32 {
         self.in_flight.iter().sum()
     }

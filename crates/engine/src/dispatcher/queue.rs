@@ -7,7 +7,8 @@
 //!            so that what may pass is found without walking past what may not
 //! ```
 //!
-//! Every part is bounded. What does not fit stays in the store, and the part remembers that there is more. A delivery
+//! Every part is bounded; of a line that stands, only its name is here, and there are at most so many of these before the
+//! destination is paused. What does not fit stays in the store, and the part remembers that there is more. A delivery
 //! that is in memory and in the store is the same one: a refill that brings it again is ignored.
 
 mod parts;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tidegate_core::delivery::{Delivery, HoldReason};
 use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{Aftermath, LaneState, LastStop, SavedLane};
+use tidegate_core::lane::{Aftermath, LaneState, LastStop, Report, SavedLane};
+use tidegate_core::outcome::Outcome;
 use tidegate_core::policy::Policy;
 use tidegate_core::settle::{Incoming, accept};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
@@ -157,6 +158,7 @@ pub struct Sim<O> {
     commit: Commit,
     slots: u32,
     life: u32,
+    last_stop: LastStop,
     down: bool,
     healed: bool,
     wake_planned: Option<i64>,
@@ -209,6 +211,7 @@ impl<O: Observer> Sim<O> {
             commit: setup.commit,
             slots: setup.slots,
             life: 0,
+            last_stop: LastStop::Clean,
             down: false,
             healed: false,
             wake_planned: None,
@@ -471,8 +474,8 @@ impl<O: Observer> Sim<O> {
     }
 
     fn answered(&mut self, place: u32) {
-        let Some(flight) = self.flights[place as usize].take() else { return };
         self.free.push(place);
+        let Some(flight) = self.flights[place as usize].take() else { return };
         if flight.life != self.life {
             return;
         }
@@ -604,6 +607,11 @@ impl<O: Observer> Sim<O> {
             // Nor can anyone tell if it was set in the moment before a crash and not stored.
             return self.plan_at(self.mono + CLOCK_SAVED.get(), Event::Crash);
         }
+        let clean = self.faults.clean_stops > 0.0 && self.chance.happens(self.faults.clean_stops);
+        self.last_stop = if clean { LastStop::Clean } else { LastStop::Crash };
+        if clean {
+            self.stop_cleanly();
+        }
         self.life += 1;
         self.down = true;
         self.inbox.clear();
@@ -625,6 +633,25 @@ impl<O: Observer> Sim<O> {
         self.plan_at(self.mono + down, Event::Restart);
     }
 
+    /// SIGTERM, with no patience for what is in flight: it is called off, and goes back to its place.
+    fn stop_cleanly(&mut self) {
+        self.dispatcher.stop_starting();
+        for place in 0..self.flights.len() {
+            if let Some(flight) = self.flights[place].take_if(|flight| flight.life == self.life) {
+                let elapsed = self.now().mono.since(flight.sending.attempt.started.mono);
+                let report = Report { outcome: Outcome::Cancelled, elapsed, rate_hint: None };
+                let (lane, delivery, draw) = (flight.lane, flight.sending.delivery, self.chance.draw());
+                self.inbox.push_back(Input::Finished { lane, delivery, report, draw });
+            }
+        }
+        self.settle_down();
+        for index in 0..self.dispatcher.lanes().len() {
+            self.save_lane(self.dispatcher.lanes()[index].id());
+        }
+        self.commit();
+        self.settle_down();
+    }
+
     fn restart(&mut self) {
         let now = self.now();
         self.down = false;
@@ -633,7 +660,7 @@ impl<O: Observer> Sim<O> {
         for (index, (account, policy)) in self.policies.clone().into_iter().enumerate() {
             let fresh = || LaneState::new(&policy, now).save(&policy, now);
             let saved = self.backing.saved_lane(index).cloned().unwrap_or_else(fresh);
-            let state = saved.restore(&policy, now, LastStop::Crash);
+            let state = saved.restore(&policy, now, self.last_stop);
             self.dispatcher.open(account, policy, state, true);
         }
         self.tell(&Note::Restarted);

@@ -161,7 +161,7 @@ fn faults(fields: &mut Fields<'_>) -> Option<Faults> {
         let up_to = fields.length("up_to", Millis::new(1), Millis::days(1));
         Some((every?, up_to?))
     });
-    Some(Faults { crash_every, lost_wakes, clock_steps })
+    Some(Faults { crash_every, lost_wakes, clock_steps, ..Faults::default() })
 }
 
 /// Accounts by number, names with the destinations that they stand for, and these.
