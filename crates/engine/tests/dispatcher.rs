@@ -68,7 +68,7 @@ impl Node {
                 Effect::Held { reason, since, until, .. } => self.holds.push((reason, until - since)),
                 Effect::Refill { lane } => self.step(Input::Refilled { lane, refill: Refill::default() }),
                 Effect::Changed { aftermath, .. } => {
-                    self.notices += usize::from(aftermath.disabled.is_some())
+                    self.notices += usize::from(aftermath.disabled.is_some());
                 }
                 Effect::SaveLane { .. } => {}
             }
