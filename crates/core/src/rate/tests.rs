@@ -167,13 +167,10 @@ proptest! {
     fn a_crash_forfeits_what_may_have_been_sent(quota in any_quota(), recorded in 0_u32..400, unrecorded in 0_u32..50) {
         let now = Now::at(1_800_000_000_000);
         let mut bucket = Bucket::full(&quota, now.mono);
-        for _ in 0..recorded {
-            bucket.take(&quota, now.mono);
-        }
+        let take = |bucket: &mut Bucket| if bucket.wait(&quota, now.mono).is_none() { bucket.take(&quota, now.mono) };
+        (0..recorded).for_each(|_| take(&mut bucket));
         let stored = bucket.full_at(&quota, now);
-        for _ in 0..unrecorded {
-            bucket.take(&quota, now.mono);
-        }
+        (0..unrecorded).for_each(|_| take(&mut bucket));
         let mut back = Bucket::restore(&quota, stored, now, 50);
         back.forfeit(&quota, 50);
         prop_assert!(back.level_at(&quota, now.mono) <= bucket.level_at(&quota, now.mono));
