@@ -17,8 +17,9 @@ struct Row {
 }
 
 fn main() {
+    let simulation = simulation::measure();
     let mut rows = gates::measure();
-    rows.extend(simulation::measure());
+    rows.extend(simulation);
     println!("{:<62} {:>12} {:>12}  of the limit", "measured", "figure", "promised");
     for row in rows {
         let promised = row.promised.map_or_else(String::new, grouped);

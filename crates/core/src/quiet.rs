@@ -170,7 +170,13 @@ impl QuietHours {
     }
     /// If `second` is quiet: how far it surely stays so. One stride, not the whole way.
     fn closed_until(&self, mask: WindowMask, second: i64) -> Option<i64> {
-        self.among(mask).filter_map(|window| window.covers_until(second)).max()
+        let mut clock = None;
+        let mut until = None;
+        for window in self.among(mask) {
+            clock = window.clock(second, clock);
+            until = until.max(clock.as_mut().and_then(|clock| window.covers_until(clock)));
+        }
+        until
     }
     /// The first second in `from..limit` that no window covers.
     fn first_open(&self, mask: WindowMask, from: i64, limit: i64) -> Option<i64> {

@@ -107,6 +107,7 @@ fn the_picture_is_written_where_it_is_asked_for() {
     let nowhere = tidegate(&["simulate", path(&scenario), "--svg", "/no/such/folder/picture.svg"]);
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(err(&nowhere).contains("error: the picture cannot be written to /no/such/folder/picture.svg"));
+    assert_eq!(out(&nowhere), "", "it is found before the run");
 }
 
 #[test]
@@ -129,7 +130,8 @@ fn a_bad_file_ends_with_2_and_all_its_problems() {
     assert_eq!(lines[0], format!("error: {}: 2 problems", scenario.display()));
     assert_eq!(
         lines[1],
-        "  line 4: `length` is \"soon\"; allowed: a length of time such as \"30s\", \"5 min\", \"1h 30min\" or \"2 days\""
+        "  line 4: `length` is \"soon\"; allowed: a length of time such as \"30s\", \"5 min\", \"1h 30min\" or \"2 days\", \
+         1 s to 366 days"
     );
     assert_eq!(lines[2], "  line 8: `destination[0].max_concurrency` is 0; allowed: 1 to 1000");
     assert_eq!(lines[3], "The format is described in docs/scenario-files.md.");

@@ -1,6 +1,6 @@
 //! What a run has shown: findings with their targets, and series for the picture.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::series::Series;
 
@@ -18,6 +18,7 @@ pub struct Report {
     /// Requests made.
     pub attempts: u64,
     /// Simulated time, in seconds.
+    #[serde(serialize_with = "to_the_millisecond")]
     pub simulated_seconds: f64,
     /// What it shows.
     pub findings: Vec<Finding>,
@@ -47,6 +48,12 @@ pub struct Picture {
     pub series: Series,
 }
 
+/// Sums of floats are off in their last digits, which nobody wants to read.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn to_the_millisecond<S: Serializer>(seconds: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((seconds * 1_000.0).round() / 1_000.0)
+}
+
 impl Finding {
     /// A figure that should be so.
     pub fn check(
@@ -67,5 +74,16 @@ impl Report {
     /// Whether everything is as it should be.
     pub fn holds(&self) -> bool {
         self.findings.iter().all(|finding| finding.holds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_time_is_told_to_the_millisecond() {
+        let told = to_the_millisecond(&7_680.040_000_000_001, serde_json::value::Serializer);
+        assert_eq!(told.unwrap(), serde_json::json!(7_680.04));
     }
 }

@@ -49,6 +49,54 @@ fn refused(text: &str, expected: &[&str]) {
 #[test]
 fn a_bad_field_is_named_with_its_value_and_what_is_allowed() {
     for (fields, expected) in [
+        ("max_concurrency = -1", "line 7: `destination[0].max_concurrency` is -1; allowed: 1 to 1000"),
+        ("max_concurrency = \"x\"", "line 7: `destination[0].max_concurrency` is \"x\"; allowed: 1 to 1000"),
+        (
+            "max_concurrency = 100000000000000000000",
+            "line 7: `destination[0].max_concurrency` is 100000000000000000000; allowed: 1 to 1000",
+        ),
+        (
+            "rate_limit = { max_per_minute = -1 }",
+            "line 7: `destination[0].rate_limit.max_per_minute` is -1; allowed: 1 to 600000",
+        ),
+        (
+            "rate_limit = { max = \"x\", per = \"second\" }",
+            "line 7: `destination[0].rate_limit.max` is \"x\"; allowed: 1 to 10000",
+        ),
+        (
+            "rate_limit = { max_per_minute = 5, burst_capacity = -1 }",
+            "line 7: `destination[0].rate_limit.burst_capacity` is -1; allowed: 1 to 1000000",
+        ),
+        ("timeout_seconds = -1", "line 7: `destination[0].timeout_seconds` is -1; allowed: 1 to 120"),
+        (
+            "retry_policy = { max_attempts = -1 }",
+            "line 7: `destination[0].retry_policy.max_attempts` is -1; allowed: 1 to 50",
+        ),
+        (
+            "retry_policy = { delays_seconds = [30, -1] }",
+            "line 7: `destination[0].retry_policy.delays_seconds[1]` is -1; allowed: 1 s to 7 days",
+        ),
+        (
+            "circuit_breaker = { failure_ratio = -1 }",
+            "line 7: `destination[0].circuit_breaker.failure_ratio` is -1; allowed: above 0, up to 1",
+        ),
+        (
+            "circuit_breaker = { min_attempts = -1 }",
+            "line 7: `destination[0].circuit_breaker.min_attempts` is -1; allowed: 1 to 10000",
+        ),
+        (
+            "circuit_breaker = { open_seconds = 700, max_open_seconds = -1 }",
+            "line 7: `destination[0].circuit_breaker.max_open_seconds` is -1; allowed: 700 to 86400",
+        ),
+        (
+            "permanent_statuses = [-1]",
+            "line 7: `destination[0].permanent_statuses[0]` is -1; allowed: 400 to 599, but not 410 and 429",
+        ),
+        (
+            "behaviour = { latency = { median_ms = 5, sgma = 1 } }",
+            "line 7: `destination[0].behaviour.latency.sgma` is 1, but there is no such field; allowed: `sigma`, or any \
+             of median_ms, sigma",
+        ),
         ("max_concurrency = 0", "line 7: `destination[0].max_concurrency` is 0; allowed: 1 to 1000"),
         (
             "rate_limit = { max_per_minute = 0 }",
@@ -180,6 +228,16 @@ fn bad_arrivals_are_named_likewise() {
         ),
         ("{ every = 5 }", "line 11: `traffic[0].arrivals.every` is 5; allowed: a length of time such as"),
         (
+            "{ every = \"-5s\" }",
+            "line 11: `traffic[0].arrivals.every` is \"-5s\"; allowed: a length of time such as \"30s\", \"5 min\", \
+             \"1h 30min\" or \"2 days\", 1 ms to 366 days",
+        ),
+        (
+            "{ every = \"1h\", form = \"1h\" }",
+            "line 11: `traffic[0].arrivals.form` is \"1h\", but there is no such field; allowed: `from`, or any of every, \
+             from, to",
+        ),
+        (
             "{ every = \"1s\", at = \"1h\" }",
             "line 11: `traffic[0].arrivals` is a table with every and at; allowed: exactly one of every, ",
         ),
@@ -232,6 +290,68 @@ fn bad_arrivals_are_named_likewise() {
         &[
             "line 11: `traffic[0].arrivals` is about 25920 million events; allowed: at most 20 million in all, over all \
            destinations",
+        ],
+    );
+}
+
+#[test]
+fn more_troubles_than_fit_are_refused() {
+    let year = |fields: &str| destination(fields).replace("\"2 h\"", "\"366 days\"");
+    refused(
+        &year("outages = { between = \"1s\", lasting = \"1s\", kind = \"hangs\" }\ncount = 20"),
+        &[
+            "line 7: `destination[0].outages` is about 15811200 troubles; allowed: at most 10000 for a destination",
+        ],
+    );
+    refused(
+        &year("outages = { between = \"1h\", lasting = \"1h\", kind = \"hangs\" }\ncount = 1000"),
+        &[
+            "line 7: `destination[0].outages` is about 4392000 troubles; allowed: at most 1000000 in all, over all \
+           destinations",
+        ],
+    );
+}
+
+#[test]
+fn a_run_lies_within_the_calendar_and_what_is_expected_within_the_run() {
+    let late =
+        GOOD.replace("2026-03-07T18:00:00Z", "9999-12-30T21:00:00Z").replace("\"2 h\"", "\"366 days\"");
+    refused(
+        &late,
+        &[
+            "line 2: `start` is 9999-12-30T21:00:00.000Z; allowed: 9998-12-21T22:00:00.000Z at the latest, so that \
+           `length` and `drain` end by 9999-12-30T22:00:00.000Z",
+        ],
+    );
+    refused(
+        &format!("{GOOD}\n[expect]\ndrained_by = \"2026-03-07T17:00:00Z\""),
+        &["line 14: `expect.drained_by` is 2026-03-07T17:00:00.000Z; allowed: not before `start`, which is \
+           2026-03-07T18:00:00.000Z"],
+    );
+}
+
+#[test]
+fn a_bad_frame_is_the_only_problem_of_what_lies_in_it() {
+    let busy = arrivals("{ every = \"1s\" }");
+    for bad in ["-5s", "99999999999999999999 days"] {
+        refused(
+            &busy.replace("2 h", bad),
+            &[&format!(
+                "line 3: `length` is \"{bad}\"; allowed: a length of time such as \"30s\", \"5 min\", \"1h 30min\" or \
+                 \"2 days\", 1 s to 366 days"
+            )],
+        );
+    }
+    let absolute = arrivals("{ every = \"1s\", from = \"2026-03-07T19:00:00Z\" }");
+    refused(
+        &absolute.replace("\"2026-03-07T18:00:00Z\"", "\"today\""),
+        &["line 2: `start` is \"today\"; allowed: a time such as \"2026-03-07T18:00:00Z\""],
+    );
+    refused(
+        &GOOD.replace("[[destination]]\nname = \"erp\"\n", "").replace("to = \"erp\"", "to = 3"),
+        &[
+            "line 1: `destination` is missing; allowed: at least one [[destination]]",
+            "line 7: `traffic[0].to` is 3; allowed: \"*\", or one or several names of destinations",
         ],
     );
 }
@@ -347,8 +467,16 @@ fn a_recording_with_bad_lines_is_told_which_and_why() {
     check(
         "time,event_type\n2026-03-07T18:00:01Z,a.b\n2025-03-07T18:00:02Z,a.b\n",
         &[
-            "past.csv, line 3: 2025-03-07T18:00:02.000Z; allowed: times within the run: 2026-03-07T18:00:00.000Z to \
+            "past.csv, line 3: \"2025-03-07T18:00:02Z,a.b\"; allowed: times within the run: 2026-03-07T18:00:00.000Z to \
            2026-03-07T20:00:00.000Z",
+        ],
+    );
+    check(
+        "time\n2025-03-07T18:00:02Z\nyesterday\n",
+        &[
+            "past.csv, line 2: \"2025-03-07T18:00:02Z\"; allowed: times within the run: 2026-03-07T18:00:00.000Z to \
+             2026-03-07T20:00:00.000Z",
+            "past.csv, line 3: \"yesterday\"; allowed: a time such as 2026-03-07T18:00:00Z",
         ],
     );
     check(

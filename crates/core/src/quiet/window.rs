@@ -107,11 +107,23 @@ impl Window {
     pub(super) fn covers(&self, second: i64) -> bool {
         self.rules().is_some_and(|rules| self.hours.since_start(local(rules, second)).is_some())
     }
-    /// If it covers the second: up to where it surely goes on. Later than `second`.
-    pub(super) fn covers_until(&self, second: i64) -> Option<i64> {
+    /// If it covers the second that `clock` shows, in this window's zone: up to where it surely goes on.
+    pub(super) fn covers_until(&self, clock: &mut ZoneClock<'_>) -> Option<i64> {
+        let since = self.hours.since_start(clock.local)?;
+        Some(clock.next_shift().min(clock.second + self.hours.length - since))
+    }
+    /// What the clock of its zone shows at `second`; `before` again, if that is of the same zone.
+    pub(super) fn clock<'a>(&'a self, second: i64, before: Option<ZoneClock<'a>>) -> Option<ZoneClock<'a>> {
         let rules = self.rules()?;
-        let since = self.hours.since_start(local(rules, second))?;
-        Some(next_shift(rules, second).min(second + self.hours.length - since))
+        let zone = self.spec.timezone.as_str();
+        let same = before.filter(|clock| clock.zone == zone);
+        Some(same.unwrap_or_else(|| ZoneClock {
+            zone,
+            rules,
+            second,
+            local: local(rules, second),
+            next_shift: None,
+        }))
     }
     /// If it covers the second: from where on it surely does. No later than `second`.
     pub(super) fn covers_since(&self, second: i64) -> Option<i64> {
@@ -134,6 +146,21 @@ impl Window {
             Zone::Known(rules) => Some(rules),
             Zone::Vanished => None,
         }
+    }
+}
+
+/// The clock on the wall in one zone at one instant: looked up once for all the windows there.
+pub(super) struct ZoneClock<'a> {
+    zone: &'a str,
+    rules: &'a TimeZone,
+    second: i64,
+    local: i64,
+    next_shift: Option<i64>,
+}
+
+impl ZoneClock<'_> {
+    fn next_shift(&mut self) -> i64 {
+        *self.next_shift.get_or_insert_with(|| next_shift(self.rules, self.second))
     }
 }
 

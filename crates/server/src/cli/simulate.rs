@@ -1,5 +1,6 @@
 //! `tidegate simulate`: runs a built-in scenario or a file, and shows what it found as a table, as JSON, as a picture.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -48,6 +49,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Ended> {
     };
     // Everything that can be wrong with the input is found before the first line of output.
     let subject = Subject::find(name)?;
+    if let Some(path) = &args.svg {
+        check_writable(path)?;
+    }
     if !args.json {
         say(&format!("seed {}\n\n", args.seed))?;
     }
@@ -119,17 +123,17 @@ fn unknown(name: &str) -> anyhow::Error {
     anyhow!(
         "there is no scenario \"{}\"; the built-in ones are: {}. The name of a file must end in .toml.",
         name.escape_debug(),
-        if names.is_empty() { "none yet".to_owned() } else { names.join(", ") }
+        names.join(", ")
     )
 }
 
 fn list() -> String {
     let entries: Vec<(&str, &str)> =
         scenario::ALL.iter().map(|scenario| (scenario.name, scenario.about)).collect();
-    let built_in = if entries.is_empty() { "  none yet\n".to_owned() } else { table::list(&entries) };
     format!(
-        "Built-in scenarios:\n\n{built_in}\nRun one with `tidegate simulate <name>`, \
-         or write your own: docs/scenario-files.md has the format.\n"
+        "Built-in scenarios:\n\n{}\nRun one with `tidegate simulate <name>`, \
+         or write your own: docs/scenario-files.md has the format.\n",
+        table::list(&entries)
     )
 }
 
@@ -139,7 +143,16 @@ fn json(value: &impl serde::Serialize) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// A run may take minutes: whether its picture can be kept is found out before. A picture that is there stays until then.
+fn check_writable(path: &Path) -> anyhow::Result<()> {
+    let opened = File::options().write(true).create(true).truncate(false).open(path);
+    opened.map(|_| ()).with_context(|| unwritable(path))
+}
+
 fn draw(report: &Report, path: &Path) -> anyhow::Result<()> {
-    std::fs::write(path, svg::render(report))
-        .with_context(|| format!("the picture cannot be written to {}", path.display()))
+    std::fs::write(path, svg::render(report)).with_context(|| unwritable(path))
+}
+
+fn unwritable(path: &Path) -> String {
+    format!("the picture cannot be written to {}", path.display())
 }

@@ -39,6 +39,10 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
 /// Destinations of a file at most, copies counted.
 const MAX_DESTINATIONS: usize = 5_000;
+/// Troubles of one destination at most: they are drawn before the run, and looked through one after the other.
+const MAX_TROUBLES_EACH: f64 = 10_000.0;
+/// Troubles of a file at most: about 50 MB.
+const MAX_TROUBLES: f64 = 1_000_000.0;
 /// The longest traffic.
 const MAX_LENGTH: Millis = Millis::days(366);
 /// How long what is left at the end of the traffic is given: longer than the maximum age of a delivery.
@@ -122,9 +126,11 @@ fn scenario(fields: &mut Fields<'_>, name: &str, recordings: &Recordings<'_>) ->
     let faults = fields.table("faults", faults).unwrap_or_default();
     // Where the frame is missing, the rest is checked in one that will do.
     let frame_start = start.unwrap_or(Timestamp::from_millis(0));
-    let frame_end = frame_start + length.unwrap_or(MAX_LENGTH);
-    let (accounts, names, destinations) = destinations(fields, frame_start, frame_end);
-    let around = Around { start: frame_start, end: frame_end, names: &names, recordings };
+    let frame_end = start.zip(length).map_or(Timestamp::MAX, |(start, length)| start + length);
+    check_end(fields, start, length.unwrap_or_default() + drain);
+    let (accounts, names, destinations) = destinations(fields, frame_start, frame_end, length);
+    let bounded = start.is_some() && length.is_some();
+    let around = Around { start: frame_start, end: frame_end, bounded, names: &names, recordings };
     let sources = sources(fields, &around);
     let expect = fields.table("expect", |fields| Some(expect::read(fields, frame_start))).unwrap_or_default();
     Some(ScenarioFile {
@@ -141,6 +147,18 @@ fn scenario(fields: &mut Fields<'_>, name: &str, recordings: &Recordings<'_>) ->
         faults,
         expect,
     })
+}
+
+/// Clocks end with the year 9999, and the run must be over by then.
+fn check_end(fields: &Fields<'_>, start: Option<Timestamp>, lasts: Millis) {
+    let latest = Timestamp::MAX - lasts;
+    if let Some(start) = start
+        && start > latest
+    {
+        let allowed =
+            format!("{latest} at the latest, so that `length` and `drain` end by {}", Timestamp::MAX);
+        fields.refuse(Invalid::new("start", start, allowed));
+    }
 }
 
 fn commit_of(takes: Option<Millis>, faults: &Faults) -> Commit {
@@ -167,9 +185,10 @@ fn faults(fields: &mut Fields<'_>) -> Option<Faults> {
 /// Accounts by number, names with the destinations that they stand for, and these.
 type Places = (Vec<String>, Vec<(String, Vec<usize>)>, Vec<Planned>);
 
-fn destinations(fields: &mut Fields<'_>, start: Timestamp, end: Timestamp) -> Places {
+fn destinations(fields: &mut Fields<'_>, start: Timestamp, end: Timestamp, length: Option<Millis>) -> Places {
     fields.require("destination", "at least one [[destination]]");
     let (mut accounts, mut names, mut all): Places = Default::default();
+    let mut troubles = 0.0;
     fields.tables("destination", |fields| {
         let (name, copies, planned) = destination(fields, start, end, &mut accounts);
         let name = name?;
@@ -186,6 +205,7 @@ fn destinations(fields: &mut Fields<'_>, start: Timestamp, end: Timestamp) -> Pl
             fields.refuse(Invalid::new("count", copies, allowed));
             return None;
         }
+        check_troubles(fields, &planned, copies, length.unwrap_or_default(), &mut troubles)?;
         let first = all.len();
         for copy in 1..=copies {
             let mut planned = planned.clone();
@@ -196,6 +216,28 @@ fn destinations(fields: &mut Fields<'_>, start: Timestamp, end: Timestamp) -> Pl
         Some(())
     });
     (accounts, names, all)
+}
+
+/// All troubles are known before the run, so there cannot be any number of them.
+fn check_troubles(
+    fields: &Fields<'_>,
+    planned: &Planned,
+    copies: usize,
+    length: Millis,
+    in_all: &mut f64,
+) -> Option<()> {
+    let each = behaviour::expected(&planned.destination.model.troubles, planned.outages, length);
+    *in_all += each * copies as f64;
+    let (count, allowed) = if each > MAX_TROUBLES_EACH {
+        (each, format!("at most {MAX_TROUBLES_EACH} for a destination"))
+    } else if *in_all > MAX_TROUBLES {
+        (*in_all, format!("at most {MAX_TROUBLES} in all, over all destinations"))
+    } else {
+        return Some(());
+    };
+    let field = if planned.outages.is_some() { "outages" } else { "trouble" };
+    fields.refuse(Invalid::new(field, format_args!("about {count:.0} troubles"), allowed));
+    None
 }
 
 fn destination(

@@ -19,7 +19,8 @@ const LONGEST: Millis = Millis::days(400);
 
 /// `[destination.behaviour]`, without its troubles.
 pub(super) fn model(fields: &mut Fields<'_>) -> Option<Model> {
-    let latency = if fields.has("latency") { fields.table("latency", latency) } else { Some(USUAL_LATENCY) };
+    let latency =
+        if fields.given("latency") { fields.table("latency", latency) } else { Some(USUAL_LATENCY) };
     let limiter = fields.table("limiter", limiter);
     let max_parallel = fields.whole_u32("max_parallel", 1, 100_000);
     let status = fields.whole("status", 200, 599).and_then(|status| u16::try_from(status).ok());
@@ -55,7 +56,7 @@ fn latency(fields: &mut Fields<'_>) -> Option<Latency> {
 }
 
 fn sigma(fields: &mut Fields<'_>) -> Option<f64> {
-    if fields.has("sigma") { fields.number("sigma", 0.0, 3.0) } else { Some(USUAL_SIGMA) }
+    if fields.given("sigma") { fields.number("sigma", 0.0, 3.0) } else { Some(USUAL_SIGMA) }
 }
 
 fn limiter(fields: &mut Fields<'_>) -> Option<Limiter> {
@@ -112,6 +113,14 @@ pub(super) fn outages(fields: &mut Fields<'_>) -> Option<Outages> {
     }
 }
 
+/// Troubles of one destination in `length`, those by chance about.
+pub(super) fn expected(written: &[Trouble], outages: Option<Outages>, length: Millis) -> f64 {
+    let by_chance = outages.map_or(0.0, |Outages { between, lasting, .. }| {
+        length.as_secs_f64() / (between + lasting).as_secs_f64()
+    });
+    written.len() as f64 + by_chance
+}
+
 #[derive(Clone, Copy)]
 enum Kind {
     Steady(TroubleKind),
@@ -133,12 +142,12 @@ fn kind(fields: &mut Fields<'_>, also: &[&'static str]) -> Option<Kind> {
         "refuses" => TroubleKind::Refuses,
         "gone" => TroubleKind::Errors { status: 410 },
         "errors" => {
-            let status = if fields.has("status") { fields.whole("status", 300, 599) } else { Some(500) };
+            let status = if fields.given("status") { fields.whole("status", 300, 599) } else { Some(500) };
             TroubleKind::Errors { status: u16::try_from(status?).ok()? }
         }
         "unavailable" => {
             let (least, most) = (Millis::seconds(1), Millis::hours(24));
-            let after = if fields.has("retry_after") {
+            let after = if fields.given("retry_after") {
                 fields.length("retry_after", least, most)
             } else {
                 Some(Millis::minutes(1))

@@ -1,5 +1,6 @@
 //! `[expect]`: what the writer of a file holds the run to.
 
+use tidegate_core::invalid::Invalid;
 use tidegate_core::time::{Millis, Timestamp};
 
 use super::fields::Fields;
@@ -22,12 +23,21 @@ pub(super) struct Expectations {
 pub(super) fn read(fields: &mut Fields<'_>, start: Timestamp) -> Expectations {
     Expectations {
         delivered_share: fields.number("delivered_share_at_least", 0.0, 1.0),
-        dead_letter: fields.count("dead_letter_at_most"),
-        expired: fields.count("expired_at_most"),
-        answers_429: fields.count("rate_limited_at_most"),
+        dead_letter: fields.whole("dead_letter_at_most", 0, u64::MAX),
+        expired: fields.whole("expired_at_most", 0, u64::MAX),
+        answers_429: fields.whole("rate_limited_at_most", 0, u64::MAX),
         p99: fields.length("p99_at_most", Millis::new(1), Millis::days(366)),
-        drained_by: fields.moment("drained_by", start),
+        drained_by: drained_by(fields, start),
     }
+}
+
+fn drained_by(fields: &mut Fields<'_>, start: Timestamp) -> Option<Timestamp> {
+    let by = fields.moment("drained_by", start)?;
+    if by < start {
+        fields.refuse(Invalid::new("drained_by", by, format!("not before `start`, which is {start}")));
+        return None;
+    }
+    Some(by)
 }
 
 impl Expectations {

@@ -76,6 +76,11 @@ impl<'a> Fields<'a> {
         self.table.contains_key(name)
     }
 
+    /// The same for a field that belongs here and need not be there.
+    pub(super) fn given(&mut self, name: &'static str) -> bool {
+        self.value(name).is_some()
+    }
+
     /// A problem with one of the fields; `fault` names it from here.
     pub(super) fn refuse(&self, fault: Invalid) {
         let first = fault.field.split(['.', '[']).next().unwrap_or_default();
@@ -150,10 +155,10 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// A whole number, zero or more. Its range is checked by whoever knows it.
-    pub(super) fn count(&mut self, name: &'static str) -> Option<u64> {
+    /// A whole number, zero or more. Its range is checked by whoever knows it, and `allowed` says what it is.
+    pub(super) fn count(&mut self, name: &'static str, allowed: &str) -> Option<u64> {
         let read = whole(self.value(name)?.get_ref());
-        read.or_else(|| self.mistyped(name, "a whole number, not below 0"))
+        read.or_else(|| self.mistyped(name, allowed))
     }
 
     /// A whole number in a range.
@@ -175,9 +180,9 @@ impl<'a> Fields<'a> {
         read.or_else(|| self.mistyped(name, &format!("a number, {least} to {most}")))
     }
 
-    /// A number, whole or not. Its range is checked by whoever knows it.
-    pub(super) fn any_number(&mut self, name: &'static str) -> Option<f64> {
-        number_of(self.value(name)?.get_ref()).or_else(|| self.mistyped(name, "a number"))
+    /// A number, whole or not. Its range is checked by whoever knows it, and `allowed` says what it is.
+    pub(super) fn any_number(&mut self, name: &'static str, allowed: &str) -> Option<f64> {
+        number_of(self.value(name)?.get_ref()).or_else(|| self.mistyped(name, allowed))
     }
 
     /// Yes or no.
@@ -190,11 +195,13 @@ impl<'a> Fields<'a> {
 
     /// A length of time in a range.
     pub(super) fn length(&mut self, name: &'static str, least: Millis, most: Millis) -> Option<Millis> {
-        let text = match self.value(name)?.get_ref() {
-            DeValue::String(text) => text.as_ref(),
-            _ => return self.mistyped(name, LENGTH_RULE),
+        let span = match self.value(name)?.get_ref() {
+            DeValue::String(text) => length(text),
+            _ => None,
         };
-        let Some(span) = length(text) else { return self.mistyped(name, LENGTH_RULE) };
+        let Some(span) = span else {
+            return self.mistyped(name, &format!("{LENGTH_RULE}, {least} to {most}"));
+        };
         if span < least || span > most {
             return self.mistyped(name, &format!("{least} to {most}"));
         }
@@ -263,9 +270,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of whole numbers.
-    pub(super) fn counts(&mut self, name: &'static str) -> Option<Vec<u64>> {
-        self.list(name, "a whole number, not below 0", whole)
+    /// A list of whole numbers. Their range is checked by whoever knows it, and `allowed` says what it is.
+    pub(super) fn counts(&mut self, name: &'static str, allowed: &str) -> Option<Vec<u64>> {
+        self.list(name, allowed, whole)
     }
 
     /// A table.

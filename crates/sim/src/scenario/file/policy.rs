@@ -25,7 +25,7 @@ const USUAL_DELAYS: [u64; 4] = [30, 120, 600, 3_600];
 /// The policy that the fields of a destination describe.
 pub(super) fn policy(fields: &mut Fields<'_>) -> Policy {
     let mut policy = Policy::default();
-    if let Some(max) = fields.count("max_concurrency") {
+    if let Some(max) = fields.count("max_concurrency", &allowed_by(Concurrency::new(0))) {
         policy.max_concurrency = fields.accept(Concurrency::new(max)).unwrap_or_default();
     }
     policy.rate_limit = fields.table("rate_limit", rate_limit);
@@ -41,7 +41,8 @@ pub(super) fn policy(fields: &mut Fields<'_>) -> Policy {
     if let Some(breaker) = fields.table("circuit_breaker", circuit_breaker) {
         policy.breaker = breaker;
     }
-    if let Some(statuses) = fields.counts("permanent_statuses") {
+    if let Some(statuses) = fields.counts("permanent_statuses", &allowed_by(PermanentStatuses::new(vec![0])))
+    {
         policy.permanent_statuses = permanent_statuses(fields, statuses);
     }
     policy
@@ -49,7 +50,6 @@ pub(super) fn policy(fields: &mut Fields<'_>) -> Policy {
 
 fn rate_limit(fields: &mut Fields<'_>) -> Option<RateLimit> {
     let form = fields.form(&["max_per_minute", "max"]);
-    let max = form.and_then(|form| fields.count(form));
     let per = match form {
         Some("max") => {
             fields.require("per", "second, minute, hour or day");
@@ -58,10 +58,14 @@ fn rate_limit(fields: &mut Fields<'_>) -> Option<RateLimit> {
         }
         _ => Some(Per::Minute),
     };
-    let burst = fields.count("burst_capacity");
+    let known_per = per.unwrap_or(Per::Minute);
+    let max = form.and_then(|form| fields.count(form, &allowed_by(Quota::new(0, known_per, Some(1)))));
+    let burst = fields.count("burst_capacity", &allowed_by(Quota::new(1, Per::Minute, Some(0))));
     let mode = fields.choice("mode", &[("fixed", RateMode::Fixed), ("adaptive", RateMode::Adaptive)]);
     // The two numbers apart, so that both are named if both are wrong.
-    let rate = fields.accept(Quota::new(max?, per?, Some(1)).map_err(|fault| as_written(fault, form)));
+    let rate = max.zip(per).and_then(|(max, per)| {
+        fields.accept(Quota::new(max, per, Some(1)).map_err(|fault| as_written(fault, form)))
+    });
     let burst = burst.filter(|burst| fields.accept(Quota::new(1, Per::Minute, Some(*burst))).is_some());
     rate?;
     let quota = Quota::new(max?, per?, burst).ok()?;
@@ -135,7 +139,7 @@ fn mend(spec: &mut WindowSpec, field: &str) {
 }
 
 fn timeout(fields: &mut Fields<'_>) -> TimeoutMode {
-    let pinned = fields.count("timeout_seconds");
+    let pinned = fields.count("timeout_seconds", &allowed_by(TimeoutMode::pinned(0)));
     let mode = fields.table("timeout", |fields| {
         fields.require("mode", "adaptive or default");
         fields.choice("mode", &[("adaptive", TimeoutMode::Adaptive), ("default", TimeoutMode::Default)])
@@ -149,8 +153,10 @@ fn timeout(fields: &mut Fields<'_>) -> TimeoutMode {
 
 /// A `retry_policy`, of a destination or an event type. What it does not say is as usual.
 pub(super) fn retry_policy(fields: &mut Fields<'_>) -> Option<RetryPolicy> {
-    let max_attempts = fields.count("max_attempts").unwrap_or(USUAL_ATTEMPTS);
-    let delays = fields.counts("delays_seconds").unwrap_or(USUAL_DELAYS.to_vec());
+    let allowed = allowed_by(RetryPolicy::new(0, vec![seconds(1)], Jitter::None));
+    let max_attempts = fields.count("max_attempts", &allowed).unwrap_or(USUAL_ATTEMPTS);
+    let allowed = allowed_by(RetryPolicy::new(1, vec![Millis::ZERO], Jitter::None));
+    let delays = fields.counts("delays_seconds", &allowed).unwrap_or(USUAL_DELAYS.to_vec());
     let jitter = fields.text("jitter").and_then(|word| fields.accept(Jitter::parse(word)));
     let delays: Vec<Millis> = delays.into_iter().map(seconds).collect();
     let attempts_fit =
@@ -179,7 +185,8 @@ fn circuit_breaker(fields: &mut Fields<'_>) -> Option<BreakerPolicy> {
         ("max_open_seconds", |policy, count| policy.max_open = seconds(count)),
         ("successes_to_close", |policy, count| policy.successes_to_close = narrow(count)),
     ];
-    let ratio = fields.any_number("failure_ratio").map(|failure_ratio| {
+    let allowed = allowed_by(BreakerPolicy { failure_ratio: 0.0, ..policy }.validated());
+    let ratio = fields.any_number("failure_ratio", &allowed).map(|failure_ratio| {
         fields
             .accept(BreakerPolicy { failure_ratio, ..BreakerPolicy::default() }.validated())
             .map(|_| failure_ratio)
@@ -187,7 +194,14 @@ fn circuit_breaker(fields: &mut Fields<'_>) -> Option<BreakerPolicy> {
     policy.failure_ratio = ratio.flatten().unwrap_or(policy.failure_ratio);
     let mut all_fit = ratio.is_none_or(|ratio| ratio.is_some());
     for (name, set) in numbers {
-        let Some(count) = fields.count(name) else { continue };
+        // No number here may be 0; the longest opening must also not be shorter than the first.
+        let mut least = BreakerPolicy { open: policy.open, ..BreakerPolicy::default() };
+        least.max_open = least.max_open.max(policy.open);
+        set(&mut least, 0);
+        let Some(count) = fields.count(name, &allowed_by(least.validated())) else {
+            all_fit &= !fields.has(name);
+            continue;
+        };
         let mut alone = BreakerPolicy::default();
         set(&mut alone, count);
         match alone.validated() {
@@ -210,6 +224,11 @@ fn permanent_statuses(fields: &Fields<'_>, statuses: Vec<u64>) -> PermanentStatu
         fields.accept(alone);
     }
     PermanentStatuses::new(statuses).unwrap_or_default()
+}
+
+/// What a rule allows, in its own words: it says so when it is shown what it refuses.
+pub(super) fn allowed_by<T>(refused: Result<T, Invalid>) -> String {
+    refused.err().map(|fault| fault.allowed).unwrap_or_default()
 }
 
 fn seconds(count: u64) -> Millis {

@@ -25,13 +25,19 @@ const TIME_RULE: &str = "a time such as 2026-03-07T18:00:00Z";
 pub(super) struct Recordings<'a>(pub(super) &'a dyn Fn(&str) -> io::Result<String>);
 
 impl Recordings<'_> {
-    /// The recording at `path`. Faults have no field: the caller names it.
-    pub(super) fn read(&self, path: &str) -> Result<Recording, Vec<Invalid>> {
+    /// The recording at `path`. Everything in it must lie in the run: what lies outside would silently be missing.
+    /// Faults have no field: the caller names it.
+    pub(super) fn read(
+        &self,
+        path: &str,
+        start: Timestamp,
+        end: Timestamp,
+    ) -> Result<Recording, Vec<Invalid>> {
         let text = (self.0)(path).map_err(|error| {
             let value = format_args!("\"{path}\", which cannot be read: {error}");
             vec![Invalid::new("", value, "a CSV file, its path relative to this file")]
         })?;
-        Recording::parse(path, &text)
+        Recording::parse(path, &text, start, end)
     }
 }
 
@@ -39,12 +45,10 @@ impl Recordings<'_> {
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) streams: BTreeMap<Option<EventType>, Vec<Timestamp>>,
-    /// The earliest and the latest time, with their lines.
-    span: Option<((Timestamp, usize), (Timestamp, usize))>,
 }
 
 impl Recording {
-    fn parse(path: &str, text: &str) -> Result<Self, Vec<Invalid>> {
+    fn parse(path: &str, text: &str, start: Timestamp, end: Timestamp) -> Result<Self, Vec<Invalid>> {
         let fault = |line: usize, what: &str, allowed: &str| {
             Invalid::new("", format_args!("{path}, line {line}: \"{what}\""), allowed)
         };
@@ -55,16 +59,26 @@ impl Recording {
             ["time"] => false,
             _ => return Err(vec![fault(1, &header, "the header time,event_type or time")]),
         };
-        let mut recording = Self { streams: BTreeMap::new(), span: None };
-        let mut faults = Vec::new();
+        let mut recording = Self { streams: BTreeMap::new() };
+        let (mut faults, mut unnamed) = (Vec::new(), 0_usize);
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
             if number > MAX_LINES {
                 faults.push(fault(number, line, &format!("at most {MAX_LINES} lines")));
                 break;
             }
-            match event(line, typed) {
-                Ok((at, event_type)) => recording.add(at, event_type, number),
-                Err(allowed) => faults.push(fault(number, line, &allowed)),
+            let allowed = match event(line, typed) {
+                Ok((at, _)) if at < start || at > end => format!("times within the run: {start} to {end}"),
+                Ok((at, event_type)) => {
+                    recording.streams.entry(event_type).or_default().push(at);
+                    continue;
+                }
+                Err(allowed) => allowed,
+            };
+            // All lines may be bad, and they may be many.
+            if faults.len() < MAX_NAMED {
+                faults.push(fault(number, line, &allowed));
+            } else {
+                unnamed += 1;
             }
         }
         if faults.is_empty() && recording.streams.is_empty() {
@@ -74,9 +88,8 @@ impl Recording {
                 "at least one line",
             ));
         }
-        if faults.len() > MAX_NAMED {
-            let more = format!("{path}, with {} more bad lines", faults.len() - MAX_NAMED);
-            faults.truncate(MAX_NAMED);
+        if unnamed > 0 {
+            let more = format!("{path}, with {unnamed} more bad lines");
             faults.push(Invalid::new("", more, "lines as described in docs/scenario-files.md"));
         }
         if !faults.is_empty() {
@@ -84,29 +97,6 @@ impl Recording {
         }
         recording.streams.values_mut().for_each(|times| times.sort_unstable());
         Ok(recording)
-    }
-
-    fn add(&mut self, at: Timestamp, event_type: Option<EventType>, line: usize) {
-        let (first, last) = self.span.get_or_insert(((at, line), (at, line)));
-        *first = (*first).min((at, line));
-        if at > last.0 {
-            *last = (at, line);
-        }
-        self.streams.entry(event_type).or_default().push(at);
-    }
-
-    /// Everything must lie in the run: what lies outside would silently be missing.
-    pub(super) fn check_within(&self, path: &str, start: Timestamp, end: Timestamp) -> Result<(), Invalid> {
-        let Some((first, last)) = self.span else { return Ok(()) };
-        let outside = [first, last].into_iter().find(|(at, _)| *at < start || *at > end);
-        match outside {
-            None => Ok(()),
-            Some((at, line)) => Err(Invalid::new(
-                "",
-                format_args!("{path}, line {line}: {at}"),
-                format!("times within the run: {start} to {end}"),
-            )),
-        }
     }
 }
 

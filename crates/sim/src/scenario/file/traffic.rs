@@ -11,8 +11,9 @@ use tidegate_core::pattern::EventType;
 use tidegate_core::settle::Terms;
 use tidegate_core::time::{Millis, Timestamp};
 
+use super::MAX_LENGTH;
 use super::fields::Fields;
-use super::policy::retry_policy;
+use super::policy::{allowed_by, retry_policy};
 use super::recorded::{Recording, Recordings};
 use crate::traffic::{Arrivals, Source, Template};
 
@@ -39,6 +40,8 @@ pub(super) struct Around<'a> {
     pub(super) start: Timestamp,
     /// When its traffic ends.
     pub(super) end: Timestamp,
+    /// Whether the file says so: if not, how much comes until then means nothing.
+    pub(super) bounded: bool,
     /// The names that traffic can go to, each with the places of the destinations that it stands for.
     pub(super) names: &'a [(String, Vec<usize>)],
     /// Files with recorded arrivals.
@@ -75,7 +78,7 @@ pub(super) fn traffic(fields: &mut Fields<'_>, around: &Around<'_>) -> Option<(V
     let event_type = event_type.flatten();
     let (destinations, template) = (destinations?, template?);
     let each: f64 = streams.iter().map(|stream| stream.events).sum();
-    let events = each * destinations.len() as f64;
+    let events = if around.bounded { each * destinations.len() as f64 } else { 0.0 };
     check_events(fields, "arrivals", events)?;
     let mut sources = Vec::new();
     for stream in streams {
@@ -93,7 +96,10 @@ pub(super) fn traffic(fields: &mut Fields<'_>, around: &Around<'_>) -> Option<(V
 fn addressees(fields: &mut Fields<'_>, names: &[(String, Vec<usize>)]) -> Option<Vec<usize>> {
     let known: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).take(NAMES_SHOWN).collect();
     let more = if names.len() > NAMES_SHOWN { ", …" } else { "" };
-    let allowed = format!("\"*\", or one or several of {}{more}", known.join(", "));
+    let allowed = match &known[..] {
+        [] => "\"*\", or one or several names of destinations".to_owned(),
+        known => format!("\"*\", or one or several of {}{more}", known.join(", ")),
+    };
     fields.require("to", &allowed);
     let wanted = fields.one_or_more("to", &allowed)?;
     let mut found = Vec::new();
@@ -119,7 +125,9 @@ fn template(fields: &mut Fields<'_>) -> Option<Template> {
     let ttl = fields.whole("ttl_seconds", 1, most);
     let deliver_after = fields.length("deliver_after", Millis::new(1), limits::MAX_DELIVER_AHEAD);
     let keys = fields.whole("ordering_keys", 1, 1_000_000);
-    let priority = fields.count("priority").map(|level| fields.accept(Priority::new(level)));
+    let priority = fields
+        .count("priority", &allowed_by(Priority::new(0)))
+        .map(|level| fields.accept(Priority::new(level)));
     let type_retry = fields.table("retry_policy", retry_policy).map(Arc::new);
     let type_max_attempts = fields.whole_u32("max_attempts", 1, limits::MAX_ATTEMPTS);
     let terms = Terms { type_retry, type_max_attempts, ..Terms::default() };
@@ -199,8 +207,8 @@ fn per(fields: &mut Fields<'_>) -> Option<Millis> {
 
 /// `from` and `to`: by default the whole run. No event comes after the end of the run.
 fn limits_in_time(fields: &mut Fields<'_>, around: &Around<'_>) -> Option<(Timestamp, Timestamp)> {
-    let from = if fields.has("from") { fields.moment("from", around.start) } else { Some(around.start) };
-    let to = if fields.has("to") { fields.moment("to", around.start) } else { Some(around.end) };
+    let from = if fields.given("from") { fields.moment("from", around.start) } else { Some(around.start) };
+    let to = if fields.given("to") { fields.moment("to", around.start) } else { Some(around.end) };
     let (from, to) = (from?, to?);
     within(fields, "from", from, around)?;
     within(fields, "to", to, around)?;
@@ -231,8 +239,11 @@ fn burst(fields: &mut Fields<'_>, around: &Around<'_>) -> Option<(Arrivals, f64)
 fn batch(fields: &mut Fields<'_>) -> (Option<u32>, Option<Millis>) {
     fields.require("count", "how many events");
     let count = fields.whole_u32("count", 1, MAX_BATCH);
-    let over =
-        if fields.has("over") { fields.length("over", Millis::ZERO, MAX_SPREAD) } else { Some(Millis::ZERO) };
+    let over = if fields.given("over") {
+        fields.length("over", Millis::ZERO, MAX_SPREAD)
+    } else {
+        Some(Millis::ZERO)
+    };
     (count, over)
 }
 
@@ -266,11 +277,13 @@ fn timetable(at: Vec<Timestamp>, count: u32, over: Millis) -> (Arrivals, f64) {
 /// Each day's instant within the run. A time that the clocks skip comes after the gap; one that they repeat, once.
 fn days(zone: &TimeZone, clock: jiff::civil::Time, around: &Around<'_>) -> Vec<Timestamp> {
     let mut date = around.start.to_jiff().to_zoned(zone.clone()).date();
+    // Where the file does not say when it ends, a year is enough to go on with.
+    let end = around.end.min(around.start + MAX_LENGTH);
     let mut found = Vec::new();
     loop {
         let Ok(at) = date.to_datetime(clock).to_zoned(zone.clone()) else { return found };
         let at = Timestamp::from_millis(at.timestamp().as_millisecond());
-        if at >= around.end {
+        if at >= end {
             return found;
         }
         if at >= around.start {
@@ -283,7 +296,7 @@ fn days(zone: &TimeZone, clock: jiff::civil::Time, around: &Around<'_>) -> Vec<T
 
 fn recorded(fields: &mut Fields<'_>, around: &Around<'_>) -> Option<Vec<Stream>> {
     let path = fields.text("recorded")?;
-    let recording = match around.recordings.read(path) {
+    let recording = match around.recordings.read(path, around.start, around.end) {
         Ok(recording) => recording,
         Err(faults) => {
             for fault in faults {
@@ -292,10 +305,7 @@ fn recorded(fields: &mut Fields<'_>, around: &Around<'_>) -> Option<Vec<Stream>>
             return None;
         }
     };
-    fields.accept(
-        recording.check_within(path, around.start, around.end).map_err(|fault| fault.under("recorded")),
-    )?;
-    let Recording { streams, .. } = recording;
+    let Recording { streams } = recording;
     let stream = |(event_type, at): (_, Vec<Timestamp>)| {
         let events = at.len() as f64;
         Stream { event_type, arrivals: Arrivals::Recorded { at }, events }
