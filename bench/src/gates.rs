@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use tidegate_core::delivery::{Delivery, Priority};
+use tidegate_core::delivery::Delivery;
 use tidegate_core::gate::{Question, decide, explain};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::LaneState;
@@ -39,7 +39,7 @@ pub(crate) fn measure() -> Vec<Row> {
         .iter()
         .map(|(name, policy)| Row {
             what: format!("gate decisions, {name}"),
-            measured: decisions(policy),
+            measured: questions(policy, decide),
             unit: "/s",
             promised: Some(1_000_000.0),
             limit: Some((limit, "calls that read the clock value")),
@@ -47,7 +47,7 @@ pub(crate) fn measure() -> Vec<Row> {
         .collect();
     rows.push(Row {
         what: "explanations, in quiet hours".into(),
-        measured: explanations(&cases[2].1),
+        measured: questions(&cases[2].1, explain),
         unit: "/s",
         promised: None,
         limit: None,
@@ -55,35 +55,14 @@ pub(crate) fn measure() -> Vec<Row> {
     rows
 }
 
-fn decisions(policy: &Policy) -> f64 {
+/// How often `ask` can be asked about one delivery and one idle destination.
+fn questions<T>(policy: &Policy, ask: impl Fn(&Question<'_>) -> T) -> f64 {
     let (delivery, lane) = (delivery(policy), LaneState::new(policy, NIGHT));
     let quiet = policy.quiet.mask_for(&delivery.event_type);
     per_second(|| {
-        let question = Question {
-            now: black_box(NIGHT),
-            delivery: &delivery,
-            turn: Turn::Its,
-            quiet,
-            policy,
-            lane: &lane,
-        };
-        black_box(decide(black_box(&question)));
-    })
-}
-
-fn explanations(policy: &Policy) -> f64 {
-    let (delivery, lane) = (delivery(policy), LaneState::new(policy, NIGHT));
-    let quiet = policy.quiet.mask_for(&delivery.event_type);
-    per_second(|| {
-        let question = Question {
-            now: black_box(NIGHT),
-            delivery: &delivery,
-            turn: Turn::Its,
-            quiet,
-            policy,
-            lane: &lane,
-        };
-        black_box(explain(black_box(&question)));
+        let now = black_box(NIGHT);
+        let question = Question { now, delivery: &delivery, turn: Turn::Its, quiet, policy, lane: &lane };
+        black_box(ask(black_box(&question)));
     })
 }
 
@@ -110,16 +89,10 @@ fn night(windows: usize) -> QuietHours {
 }
 
 fn delivery(policy: &Policy) -> Delivery {
+    let event_type = EventType::parse("order.created").expect("a valid type");
     let incoming = Incoming {
-        id: DeliveryId::from_bits(1),
-        sequence: 1,
-        event_type: EventType::parse("order.created").expect("a valid type"),
-        occurred_at: None,
-        expires_at: None,
-        ttl: None,
-        deliver_at: None,
         ordering_key: Some(Arc::from("order-1")),
-        priority: Priority::NORMAL,
+        ..Incoming::new(DeliveryId::from_bits(1), 1, event_type)
     };
     accept(NIGHT.wall, incoming, policy, &Terms::default())
 }

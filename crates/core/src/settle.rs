@@ -50,6 +50,23 @@ pub struct Incoming {
     pub priority: Priority,
 }
 
+impl Incoming {
+    /// An ordinary event: it occurs now, does not expire, keeps no order.
+    pub const fn new(id: DeliveryId, sequence: u64, event_type: EventType) -> Self {
+        Self {
+            id,
+            sequence,
+            event_type,
+            occurred_at: None,
+            expires_at: None,
+            ttl: None,
+            deliver_at: None,
+            ordering_key: None,
+            priority: Priority::NORMAL,
+        }
+    }
+}
+
 /// A delivery is accepted at `now`, on our clock: its expiry, its plan and its first status.
 pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms) -> Delivery {
     let expires_at =
@@ -119,15 +136,10 @@ pub fn replay(
         ReplayTtl::None => None,
     };
     let incoming = Incoming {
-        id: incoming.id,
-        sequence: incoming.sequence,
-        event_type: original.event_type.clone(),
-        occurred_at: None,
         expires_at,
-        ttl: None,
-        deliver_at: None,
         ordering_key: original.ordering_key.clone(),
         priority: incoming.priority,
+        ..Incoming::new(incoming.id, incoming.sequence, original.event_type.clone())
     };
     accept(now, incoming, policy, &Terms { type_ttl: None, ..terms.clone() })
 }

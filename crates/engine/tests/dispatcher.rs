@@ -84,17 +84,11 @@ impl Node {
     }
     fn publish_as(&mut self, lane: LaneId, change: impl FnOnce(&mut Incoming)) -> DeliveryId {
         self.sequence += 1;
-        let mut incoming = Incoming {
-            id: DeliveryId::from_bits(self.sequence.into()),
-            sequence: self.sequence,
-            event_type: EventType::parse("order.created").unwrap(),
-            occurred_at: None,
-            expires_at: None,
-            ttl: None,
-            deliver_at: None,
-            ordering_key: None,
-            priority: Priority::NORMAL,
-        };
+        let mut incoming = Incoming::new(
+            DeliveryId::from_bits(self.sequence.into()),
+            self.sequence,
+            EventType::parse("order.created").unwrap(),
+        );
         change(&mut incoming);
         let id = incoming.id;
         let policy = self.dispatcher.lane(lane).policy().clone();

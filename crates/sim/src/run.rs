@@ -12,6 +12,8 @@
 
 mod node;
 mod setup;
+mod watch;
 
-pub use node::{Note, Observer, Sim, View, Work};
+pub use node::{Sim, Work};
 pub use setup::{Commit, Destination, Faults, Setup};
+pub use watch::{Note, Observer, View};

@@ -2,7 +2,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::breaker::BreakerPolicy;
-use crate::delivery::Priority;
 use crate::draw::Draw;
 use crate::health::DisabledCause;
 use crate::id::DeliveryId;
@@ -30,17 +29,11 @@ fn delivery(id: u128) -> Delivery {
 }
 
 fn incoming(id: u128) -> Incoming {
-    Incoming {
-        id: DeliveryId::from_bits(id),
-        sequence: u64::try_from(id).unwrap(),
-        event_type: EventType::parse("order.created").unwrap(),
-        occurred_at: None,
-        expires_at: None,
-        ttl: None,
-        deliver_at: None,
-        ordering_key: None,
-        priority: Priority::NORMAL,
-    }
+    Incoming::new(
+        DeliveryId::from_bits(id),
+        u64::try_from(id).unwrap(),
+        EventType::parse("order.created").unwrap(),
+    )
 }
 
 fn night_window() -> QuietHours {

@@ -10,17 +10,7 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn incoming() -> Incoming {
-    Incoming {
-        id: DeliveryId::from_bits(1),
-        sequence: 1,
-        event_type: EventType::parse("otp.requested").unwrap(),
-        occurred_at: None,
-        expires_at: None,
-        ttl: None,
-        deliver_at: None,
-        ordering_key: None,
-        priority: Priority::NORMAL,
-    }
+    Incoming::new(DeliveryId::from_bits(1), 1, EventType::parse("otp.requested").unwrap())
 }
 
 fn accepted(incoming: Incoming) -> Delivery {

@@ -1,19 +1,20 @@
-//! One simulated node.
+//! One simulated node: the heap of what is to happen, and what happens then. What goes wrong is in [`faults`].
+
+mod faults;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use tidegate_core::delivery::{Delivery, HoldReason};
+use tidegate_core::delivery::Delivery;
 use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{Aftermath, LaneState, LastStop, Report, SavedLane};
-use tidegate_core::outcome::Outcome;
+use tidegate_core::lane::{LaneState, LastStop, SavedLane};
 use tidegate_core::policy::Policy;
 use tidegate_core::settle::{Incoming, accept};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
 use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Effect, Input, LaneId, Mark, Refill, Sending};
 
-use super::{Commit, Faults, Setup};
+use super::{Commit, Faults, Note, Observer, Setup, View};
 use crate::backing::Memory;
 use crate::chance::Chance;
 use crate::traffic::Source;
@@ -23,67 +24,6 @@ use crate::world::{Answer, Model};
 const TICK: Millis = Millis::seconds(1);
 /// How long after an expiry the sweeper looks for what no lane has in memory.
 const SWEEP_AFTER: Millis = Millis::seconds(1);
-/// By then lanes have been stored anew after the clock was set.
-const CLOCK_SAVED: Millis = Millis::seconds(1);
-/// How long a crashed process is down, at most.
-const DOWN: f64 = 20_000.0;
-
-/// What an observer may look at.
-pub struct View<'a> {
-    /// The time.
-    pub now: Now,
-    /// The machine.
-    pub dispatcher: &'a Dispatcher,
-    /// The store.
-    pub backing: &'a Memory,
-}
-
-/// What happened.
-pub enum Note<'a> {
-    /// A delivery was accepted and is in the store.
-    Accepted(LaneId, &'a Delivery),
-    /// A request goes out.
-    Sent(LaneId, &'a Sending),
-    /// Its answer came, or its time ran out.
-    Answered(LaneId, &'a Sending, &'a Answer),
-    /// A delivery's new state is in the store.
-    Settled(LaneId, &'a Delivery),
-    /// Work waited, from when to when.
-    Held(LaneId, HoldReason, Timestamp, Timestamp),
-    /// Something about a destination changed.
-    Changed(LaneId, &'a Aftermath),
-    /// The process died: what was in flight is cut off.
-    Crashed,
-    /// It is back.
-    Restarted,
-    /// The wall clock was set.
-    ClockSet,
-    /// Nothing happens from now until then: as things stand, they stay.
-    Passes {
-        /// Until then, on the wall clock.
-        to: Timestamp,
-    },
-    /// A step is over.
-    Stepped,
-}
-
-/// Watches a run: collects figures, or checks bounds.
-pub trait Observer {
-    /// `note` happened.
-    fn note(&mut self, view: &View<'_>, note: &Note<'_>);
-}
-
-impl<A: Observer, B: Observer> Observer for (A, B) {
-    fn note(&mut self, view: &View<'_>, note: &Note<'_>) {
-        self.0.note(view, note);
-        self.1.note(view, note);
-    }
-}
-
-/// Watches nothing.
-impl Observer for () {
-    fn note(&mut self, _: &View<'_>, _: &Note<'_>) {}
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -597,93 +537,5 @@ impl<O: Observer> Sim<O> {
             let lane = self.dispatcher.lanes()[index].id();
             self.inbox.push_back(Input::Overdue { lane, delivery: Box::new(delivery) });
         }
-    }
-
-    fn crash(&mut self) {
-        if self.healed || self.down {
-            return;
-        }
-        if self.mono - self.clock_set_at < CLOCK_SAVED.get() {
-            // Nor can anyone tell if it was set in the moment before a crash and not stored.
-            return self.plan_at(self.mono + CLOCK_SAVED.get(), Event::Crash);
-        }
-        let clean = self.faults.clean_stops > 0.0 && self.chance.happens(self.faults.clean_stops);
-        self.last_stop = if clean { LastStop::Clean } else { LastStop::Crash };
-        if clean {
-            self.stop_cleanly();
-        }
-        self.life += 1;
-        self.down = true;
-        self.inbox.clear();
-        self.commit_planned = false;
-        self.events.retain(|Reverse((.., event))| *event != Event::Commit);
-        self.refills.iter_mut().for_each(|refill| *refill = None);
-        // A publisher without an answer publishes again.
-        for op in std::mem::take(&mut self.ops) {
-            if let Op::Accept(_, _, publisher) = op {
-                self.unsent.push(publisher);
-            }
-        }
-        for (_, _, open) in &mut self.models {
-            *open = 0;
-        }
-        self.tell(&Note::Crashed);
-        #[expect(clippy::cast_possible_truncation, reason = "at most twenty seconds")]
-        let down = self.chance.between(100.0, DOWN) as i64;
-        self.plan_at(self.mono + down, Event::Restart);
-    }
-
-    /// SIGTERM, with no patience for what is in flight: it is called off, and goes back to its place.
-    fn stop_cleanly(&mut self) {
-        self.dispatcher.stop_starting();
-        for place in 0..self.flights.len() {
-            if let Some(flight) = self.flights[place].take_if(|flight| flight.life == self.life) {
-                let elapsed = self.now().mono.since(flight.sending.attempt.started.mono);
-                let report = Report { outcome: Outcome::Cancelled, elapsed, rate_hint: None };
-                let (lane, delivery, draw) = (flight.lane, flight.sending.delivery, self.chance.draw());
-                self.inbox.push_back(Input::Finished { lane, delivery, report, draw });
-            }
-        }
-        self.settle_down();
-        for index in 0..self.dispatcher.lanes().len() {
-            self.save_lane(self.dispatcher.lanes()[index].id());
-        }
-        self.commit();
-        self.settle_down();
-    }
-
-    fn restart(&mut self) {
-        let now = self.now();
-        self.down = false;
-        self.wake_planned = None;
-        self.dispatcher = Dispatcher::new(self.slots);
-        for (index, (account, policy)) in self.policies.clone().into_iter().enumerate() {
-            let fresh = || LaneState::new(&policy, now).save(&policy, now);
-            let saved = self.backing.saved_lane(index).cloned().unwrap_or_else(fresh);
-            let state = saved.restore(&policy, now, self.last_stop);
-            self.dispatcher.open(account, policy, state, true);
-        }
-        self.tell(&Note::Restarted);
-        for publisher in std::mem::take(&mut self.unsent) {
-            self.publish(publisher);
-        }
-        self.inbox.push_back(Input::Wake);
-        self.plan_fault(self.faults.crash_every, Event::Crash);
-    }
-
-    fn set_clock(&mut self) {
-        let Some((every, most)) = self.faults.clock_steps.filter(|_| !self.healed) else { return };
-        if self.down {
-            // A clock that is set while nobody looks is time that has passed, as far as anyone can tell.
-            return self.plan_fault(Some(every), Event::SetClock);
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "bounded by the set-up")]
-        let step = self.chance.between(-(most.get() as f64), most.get() as f64) as i64;
-        self.offset += Millis::new(step);
-        self.tell(&Note::ClockSet);
-        self.inbox.push_back(Input::Wake);
-        self.wake_planned = None;
-        self.clock_set_at = self.mono;
-        self.plan_fault(Some(every), Event::SetClock);
     }
 }
