@@ -8,7 +8,7 @@ use tidegate_sim::scenario::restart;
 
 #[test]
 fn crashes_lose_nothing_and_break_no_bound() {
-    for seed in 0..12 {
+    for seed in 0..200 {
         let report = restart::run_for(seed, Millis::hours(6), &mut |_, _| {});
         let wrong: Vec<_> = report.findings.iter().filter(|finding| !finding.holds).collect();
         assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
