@@ -206,6 +206,19 @@ fn in_fifo_the_head_blocks_until_it_is_final() {
 }
 
 #[test]
+fn a_head_that_was_tried_keeps_its_turn_before_one_that_occurred_earlier() {
+    let mut node = Node::new(10);
+    let lane = node.lane(ordered(Ordering::Fifo));
+    let a = node.publish(lane);
+    node.answer(lane, a, Outcome::RateLimited { retry_after: Some(Millis::seconds(5)) });
+    node.take_sent();
+    let earlier = node.now.wall - Millis::minutes(1);
+    let b = node.publish_as(lane, |event| event.occurred_at = Some(earlier));
+    node.pass(5_000);
+    assert_eq!(node.drain(lane), [a, b]);
+}
+
+#[test]
 fn keys_keep_their_order_and_do_not_wait_for_each_other() {
     let mut node = Node::new(100);
     let lane = node.lane(Policy { max_concurrency: Concurrency::new(10).unwrap(), ..ordered(Ordering::Key) });
@@ -461,6 +474,21 @@ fn a_clock_that_is_set_back_does_not_freeze_a_lane() {
     node.step(Input::Wake);
     node.pass(1_000);
     assert_eq!(node.drain(lane).len(), 1, "the bucket lives on the clock that cannot be set");
+}
+
+#[test]
+fn what_was_due_stays_due_when_the_clock_is_set_back() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    let out = node.publish(lane);
+    let at = node.now.wall + Millis::seconds(1);
+    let due = node.publish_as(lane, |event| event.deliver_at = Some(at));
+    node.pass(1_000);
+    assert_eq!(node.take_sent(), [out]);
+    node.now.wall = node.now.wall - Millis::hours(1);
+    node.step(Input::Wake);
+    node.answer(lane, out, OK);
+    assert_eq!(node.take_sent(), [due]);
 }
 
 #[test]
