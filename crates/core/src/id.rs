@@ -6,6 +6,9 @@
 //! must be in order has a sequence of its own. The type carries the kind, so that an event's id never stands where a
 //! delivery's should.
 //!
+//! Events and deliveries are found by number: the upper 68 bits of their ids are their [`Sequence`], so that no index on
+//! ids is needed; the lower 60 are chance, stored beside the number, so that an id cannot be guessed.
+//!
 //! Clock and dice are handed in. How an id is bound in SQL or written in JSON is left to those who do it.
 
 use std::fmt::{self, Write as _};
@@ -14,6 +17,7 @@ use std::marker::PhantomData;
 
 use crate::draw::Draw;
 use crate::invalid::Invalid;
+use crate::sequence::Sequence;
 use crate::time::Timestamp;
 
 /// The digits in ascending ASCII order, so that text sorts as the bits do. I, L, O and U are left out.
@@ -21,6 +25,8 @@ const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// 26 digits of 5 bits hold 130, of which the first two are always zero: the first digit is at most 7.
 const LENGTH: u32 = 26;
 const RANDOM_BITS: u32 = 80;
+/// Below the sequence of a numbered id.
+const SALT_BITS: u32 = 60;
 
 /// What an id names.
 pub trait Kind: Copy + Ord + Hash {
@@ -48,6 +54,24 @@ impl<K: Kind> Id<K> {
     /// The id with these bits; every value is one.
     pub const fn from_bits(bits: u128) -> Self {
         Self { bits, kind: PhantomData }
+    }
+    /// The id of the thing with this number; 60 bits of chance make it impossible to guess.
+    pub const fn numbered(sequence: Sequence, draw: Draw) -> Self {
+        Self::from_bits((sequence.get() as u128) << SALT_BITS | (draw.0 >> (64 - SALT_BITS)) as u128)
+    }
+    /// The number in it, where it was made with one.
+    pub fn sequence(self) -> Sequence {
+        Sequence::from_stored(u64::try_from(self.bits >> SALT_BITS).unwrap_or(u64::MAX))
+    }
+    /// The chance in it.
+    pub const fn salt(self) -> u64 {
+        #[expect(clippy::cast_possible_truncation, reason = "the lower 60 bits are meant")]
+        let low = self.bits as u64;
+        low & ((1 << SALT_BITS) - 1)
+    }
+    /// The id again, from its number and its chance.
+    pub const fn from_parts(sequence: Sequence, salt: u64) -> Self {
+        Self::from_bits((sequence.get() as u128) << SALT_BITS | (salt & ((1 << SALT_BITS) - 1)) as u128)
     }
     /// All 128 bits, in the order in which ids sort.
     pub const fn to_bits(self) -> u128 {

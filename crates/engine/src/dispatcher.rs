@@ -21,7 +21,6 @@ mod turns;
 
 pub use capacity::Trust;
 pub use lane::{Lane, Mark};
-pub use queue::{Group, More, Refill, Wanted};
 
 use std::sync::Arc;
 
@@ -32,6 +31,7 @@ use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{Aftermath, Attempt, LaneState, Report};
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
+use tidegate_core::refill::Refill;
 use tidegate_core::time::{Millis, Now, Timestamp};
 
 use capacity::Capacity;

@@ -19,7 +19,7 @@ use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
 use tidegate_core::retry::{Jitter, RetryPolicy};
 use tidegate_core::settle::{Incoming, Terms, accept};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
-use tidegate_engine::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId, Refill};
+use tidegate_engine::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId};
 
 const OK: Outcome = Outcome::Success { status: 200 };
 const FAILED: Outcome = Outcome::HttpError { status: 500 };

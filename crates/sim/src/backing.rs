@@ -11,8 +11,9 @@ use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::SavedLane;
 use tidegate_core::order::Line;
 use tidegate_core::policy::Policy;
+use tidegate_core::refill::{Group, Refill, Wanted};
 use tidegate_core::time::Timestamp;
-use tidegate_engine::dispatcher::{Group, Lane, LaneId, Refill, Wanted};
+use tidegate_engine::dispatcher::{Lane, LaneId};
 
 /// The durable state of a simulated node.
 #[derive(Debug, Default)]

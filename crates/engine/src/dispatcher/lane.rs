@@ -11,11 +11,12 @@ use tidegate_core::limits;
 use tidegate_core::order::{Line, OnExhausted, Ordering, Turn};
 use tidegate_core::outcome::Bearing;
 use tidegate_core::policy::Policy;
+use tidegate_core::refill::{Group, Refill, Wanted};
 use tidegate_core::settle::settle;
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
 
 use super::capacity::{HUNG_AFTER, Trust};
-use super::queue::{Group, Queue, Refill, Wanted};
+use super::queue::Queue;
 use super::{AccountNo, Command, Effect, LaneId, Sending};
 
 /// A wait shorter than this is no row in the hold log.

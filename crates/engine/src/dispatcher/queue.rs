@@ -14,8 +14,6 @@
 mod parts;
 mod refill;
 
-pub use parts::Group;
-pub use refill::{More, Refill, Wanted};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +21,10 @@ use tidegate_core::delivery::{Delivery, OwnTime, Place, Status};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::order::{Line, Turn};
 use tidegate_core::policy::Policy;
+use tidegate_core::refill::Group;
 use tidegate_core::time::Timestamp;
 
-use parts::{Head, LineQueue, Shelf, group_of};
+use parts::{Head, LineQueue, Shelf};
 use refill::RefillState;
 
 /// Deliveries on one shelf: several commits' worth at full speed, and 100,000 lanes of it still fit a small machine.
@@ -124,7 +123,7 @@ impl Queue {
     }
 
     fn shelve(&mut self, delivery: Delivery, policy: &Policy) {
-        let group = group_of(&delivery, policy);
+        let group = Group::of(&delivery, policy);
         let shelf = self.shelves.entry(group).or_default();
         let beyond = shelf.free.last_key_value().is_none_or(|(last, _)| delivery.place > *last);
         let leaves = shelf.more && beyond;
@@ -142,13 +141,13 @@ impl Queue {
     }
 
     fn shelve_head(&mut self, delivery: Delivery, policy: &Policy) {
-        let shelf = self.shelves.entry(group_of(&delivery, policy)).or_default();
+        let shelf = self.shelves.entry(Group::of(&delivery, policy)).or_default();
         shelf.heads.insert(delivery.place, delivery);
     }
 
     /// A due delivery that keeps an order takes its place in its line.
     fn join(&mut self, line: Line, delivery: Delivery, policy: &Policy) {
-        let group = group_of(&delivery, policy);
+        let group = Group::of(&delivery, policy);
         if !self.lines.contains_key(&line) && (self.heads_on(group) >= LINES || !self.knows_all_lines()) {
             self.other_lines.insert(group);
             self.leave(|left| left.other_lines.extend([group]));

@@ -10,9 +10,10 @@ use tidegate_core::delivery::Delivery;
 use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{LaneState, LastStop, SavedLane};
 use tidegate_core::policy::Policy;
+use tidegate_core::refill::Refill;
 use tidegate_core::settle::{Incoming, accept};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
-use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Effect, Input, LaneId, Mark, Refill, Sending};
+use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Effect, Input, LaneId, Mark, Sending};
 
 use super::{Commit, Faults, Note, Observer, Setup, View};
 use crate::backing::Memory;

@@ -2,26 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::delivery::{Delivery, Place, Priority};
+use tidegate_core::delivery::{Delivery, Place};
 use tidegate_core::id::DeliveryId;
-use tidegate_core::policy::Policy;
-use tidegate_core::quiet::WindowMask;
-
-/// A shelf: what lies on it differs only in its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Group {
-    /// How urgent.
-    pub priority: Priority,
-    /// Which quiet windows concern it.
-    pub quiet: WindowMask,
-}
-
-/// The shelf that `delivery` belongs on.
-pub(super) fn group_of(delivery: &Delivery, policy: &Policy) -> Group {
-    let quiet = &policy.quiet;
-    let quiet = if quiet.is_empty() { WindowMask::NONE } else { quiet.mask_for(&delivery.event_type) };
-    Group { priority: delivery.priority, quiet }
-}
 
 /// Due deliveries of one group: those that keep no order, and the heads of lines.
 #[derive(Debug, Default)]

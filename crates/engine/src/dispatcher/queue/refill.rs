@@ -8,46 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::delivery::{Delivery, Status};
 use tidegate_core::order::Line;
 use tidegate_core::policy::Policy;
+use tidegate_core::refill::{Group, More, Refill, Wanted};
 use tidegate_core::time::Timestamp;
 
-use super::parts::{Group, LineQueue, group_of};
+use super::parts::LineQueue;
 use super::{BEHIND, LINES, Queue, SHELF, TIMED, earliest, sort_for_insertion};
-
-/// What the store answered to a refill.
-#[derive(Debug, Default)]
-pub struct Refill {
-    /// Open deliveries of the lane, the first of each shelf and line.
-    pub deliveries: Vec<Delivery>,
-    /// Whether the store has more than these, and where.
-    pub more: More,
-}
-
-/// Parts of the backlog that did not fit.
-#[derive(Debug, Default)]
-pub struct More {
-    /// Shelves of unordered deliveries with more to come.
-    pub shelves: Vec<Group>,
-    /// Lines with more to come.
-    pub lines: Vec<Line>,
-    /// There are more lines, with heads for these shelves.
-    pub other_lines: Vec<Group>,
-    /// The earliest time of a delivery that waits for its own time and is not among these.
-    pub timed_from: Option<Timestamp>,
-}
-
-/// How much a refill brings at most of each part; above what the lane has in flight, since the store may not know yet
-/// that these are gone.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// Deliveries per shelf.
-    pub per_shelf: usize,
-    /// Deliveries per line.
-    pub per_line: usize,
-    /// Lines whose head belongs on the same shelf.
-    pub lines: usize,
-    /// Deliveries that wait for their own time.
-    pub timed: usize,
-}
 
 #[derive(Debug, Default)]
 pub(super) enum RefillState {
@@ -118,7 +83,7 @@ impl Queue {
         let mut stale: BTreeMap<Line, Group> = BTreeMap::new();
         for delivery in refill.deliveries.iter().filter(|delivery| known(delivery)) {
             if let Some(line) = line_of(delivery).filter(|line| !self.lines.contains_key(line)) {
-                stale.insert(line, group_of(delivery, policy));
+                stale.insert(line, Group::of(delivery, policy));
             }
         }
         let mut found = refill.deliveries;
@@ -167,7 +132,7 @@ impl Queue {
             Status::RetryScheduled { at, .. } => self.timed.get(&(at, delivery.place)),
             _ => None,
         };
-        let shelf = self.shelves.get(&group_of(delivery, policy)).and_then(|shelf| shelf.get(delivery.place));
+        let shelf = self.shelves.get(&Group::of(delivery, policy)).and_then(|shelf| shelf.get(delivery.place));
         shelf.or_else(behind).or_else(timed).is_some()
     }
 }
