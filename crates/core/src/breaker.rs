@@ -4,6 +4,8 @@
 //! half-open: one probe at a time, until two in a row succeed. Answers to attempts that started before the last change
 //! of state change nothing: each attempt carries the generation it belongs to.
 
+mod stored;
+
 use crate::id::DeliveryId;
 use crate::invalid::{Invalid, check_range};
 use crate::outcome::Bearing;
@@ -146,8 +148,10 @@ impl Breaker {
             self.generation = self.generation.wrapping_add(1);
         }
     }
-    /// The process is a new one: the probe is gone, and so is the clock that the window was counted on.
+    /// The process is a new one: no attempt of the last one comes back, and the clock that the window was counted on is
+    /// gone.
     pub fn restarted(&mut self) {
+        self.generation = 0;
         match &mut self.phase {
             Phase::Open { probe_out, .. } => *probe_out = false,
             Phase::Closed { window, .. } => *window = Window::default(),

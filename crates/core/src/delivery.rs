@@ -1,5 +1,7 @@
 //! A delivery: one event on its way to one destination, the unit of all scheduling and state.
 
+mod code;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +11,8 @@ use crate::outcome::Outcome;
 use crate::pattern::EventType;
 use crate::retry::RetryPlan;
 use crate::time::Timestamp;
+#[cfg(test)]
+pub(crate) use code::tests::any_end;
 
 /// One event on its way to one destination, as far as the rules need to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]

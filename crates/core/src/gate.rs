@@ -73,6 +73,20 @@ pub enum Probe {
     Throttle,
 }
 
+impl Probe {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Breaker => "breaker",
+            Self::Throttle => "throttle",
+        }
+    }
+    /// The one that `word` names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Breaker, Self::Throttle].into_iter().find(|probe| probe.word() == word)
+    }
+}
+
 /// Why not, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
@@ -81,6 +95,8 @@ pub struct Wait {
     /// The earliest moment at which all gates are open, not counting the queue before it; `None` where that depends on
     /// something other than time: a person, an answer, a delivery before it.
     pub until: Option<Timestamp>,
+    /// It cannot go before this, whatever people do about the gates that no clock opens.
+    pub not_before: Timestamp,
     /// Whether it will be stale by then.
     pub will_expire: bool,
 }
@@ -154,21 +170,24 @@ impl Question<'_> {
     /// Why it must wait, if it must: the first closed gate, and when all will be open.
     fn wait(&self) -> Option<Wait> {
         let mut first = None;
-        let mut until = Some(self.now.wall);
+        let mut timed = true;
+        let mut not_before = self.now.wall;
         let mut morning = None;
         for hold in Gate::ALL.into_iter().filter_map(|gate| self.hold(gate)) {
             first.get_or_insert(hold);
-            until = until.zip(hold.until()).map(|(a, b)| a.max(b));
+            timed &= hold.until().is_some();
+            not_before = not_before.max(hold.until().unwrap_or(not_before));
             if let Hold::QuietHours { until } = hold {
                 morning = Some(until);
             }
         }
         let hold = first?;
         // Quiet hours are the one gate that closes by the clock: at the end of another hold it may be night.
-        if until != morning {
-            until = until.map(|at| self.after_quiet(at));
+        if not_before > self.now.wall && Some(not_before) != morning {
+            not_before = self.after_quiet(not_before);
         }
-        Some(Wait { hold, until, will_expire: until.is_some_and(|at| self.too_late_at(at)) })
+        let until = timed.then_some(not_before);
+        Some(Wait { hold, until, not_before, will_expire: self.too_late_at(not_before) })
     }
 
     fn after_quiet(&self, at: Timestamp) -> Timestamp {

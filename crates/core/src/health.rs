@@ -1,6 +1,7 @@
 //! When a destination is given up: it says so itself (410), or nothing has worked there for days.
 
 use crate::id::DeliveryId;
+use crate::lane::bytes::{Reader, Writer};
 use crate::limits;
 use crate::outcome::{Bearing, Outcome};
 use crate::time::{Millis, Timestamp};
@@ -37,6 +38,12 @@ impl Distinct {
     }
     fn count(&self) -> usize {
         self.0.iter().flatten().count()
+    }
+    fn write(&self, out: &mut Writer) {
+        self.0.iter().for_each(|id| out.option(*id, Writer::id));
+    }
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self([from.option(Reader::id)?, from.option(Reader::id)?, from.option(Reader::id)?]))
     }
 }
 
@@ -92,6 +99,34 @@ impl Health {
     /// A person enabled it: what was before does not count any more.
     pub fn forget(&mut self) {
         *self = Self::default();
+    }
+
+    /// Whether a rest until then still makes a difference: it ended after the last of the failures.
+    pub fn counts_rest_until(&self, until: Timestamp) -> bool {
+        self.failing.as_ref().is_some_and(|failing| until > failing.last_at)
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        self.gone.write(out);
+        out.option(self.failing.as_ref(), |out, failing| {
+            out.number(failing.attempts.into());
+            failing.deliveries.write(out);
+            out.millis(failing.lasted);
+            out.time(failing.last_at);
+        });
+    }
+
+    pub(crate) fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let gone = Distinct::read(from)?;
+        let failing = from.option(|from| {
+            Some(Failing {
+                attempts: from.number_u32()?,
+                deliveries: Distinct::read(from)?,
+                lasted: from.millis()?,
+                last_at: from.time()?,
+            })
+        })?;
+        Some(Self { gone, failing })
     }
 }
 

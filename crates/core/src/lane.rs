@@ -4,6 +4,12 @@
 //! attempt consumes, [`LaneState::finish`] learns from how it ended. What becomes of the delivery itself is decided in
 //! [`settle`](crate::settle).
 
+pub(crate) mod bytes;
+mod encoding;
+mod saved;
+
+pub use saved::{LastStop, SavedLane};
+
 use crate::breaker::{Breaker, BreakerChange};
 use crate::delivery::HoldReason;
 use crate::gate::{Go, Probe};
@@ -329,6 +335,9 @@ impl LaneState {
     /// Its owner changed the policy. Tokens are kept as far as they fit, and none are gained.
     pub fn adopt(&mut self, old: &Policy, new: &Policy, now: Now) {
         self.fit(new, now);
+        if old.account_paused.is_some() && new.account_paused.is_none() {
+            self.rested(now.wall);
+        }
         if matches!(old.timeout, TimeoutMode::Manual(_)) && !matches!(new.timeout, TimeoutMode::Manual(_)) {
             self.timeouts.reset();
         }
@@ -353,12 +362,6 @@ impl LaneState {
         self.throttle.clear();
         self.unavailable_until = None;
     }
-
-    /// The form in which it is stored.
-    pub fn save(&self, policy: &Policy, now: Now) -> SavedLane {
-        let full_at = self.rate.as_ref().map(|rate| rate.bucket.full_at(&rate.limit.quota, now));
-        SavedLane { state: self.clone(), full_at, max_concurrency: policy.max_concurrency.get() }
-    }
 }
 
 impl RateState {
@@ -372,49 +375,5 @@ impl RateState {
             RateMode::Adaptive => self.pace.or_else(|| Some(Pace::new(now))),
         };
         Self { limit, bucket: self.bucket.under(&self.limit.quota, &limit.quota, now), pace }
-    }
-}
-
-/// A lane's state as it lies in the store: with the bucket as one wall time, since another process has another
-/// monotonic clock.
-#[derive(Clone, Debug)]
-pub struct SavedLane {
-    state: LaneState,
-    full_at: Option<Timestamp>,
-    max_concurrency: u32,
-}
-
-/// How the process that wrote a saved lane ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastStop {
-    /// It wrote everything and left.
-    Clean,
-    /// It may have started attempts that nobody wrote down.
-    Crash,
-}
-
-impl SavedLane {
-    /// The lane again, in a new process. Nothing is in flight; the ramp starts at 1; the bucket has gained nothing but
-    /// the time that passed, and after a crash lost the starts that may not have been written: as many as the policy of
-    /// then or of now allows at once.
-    pub fn restore(self, policy: &Policy, now: Now, last_stop: LastStop) -> LaneState {
-        let mut state = self.state;
-        state.in_flight = 0;
-        state.unsaved_starts = 0;
-        state.ramp = Ramp::START;
-        state.breaker.restarted();
-        state.throttle.forget_probe();
-        if let (Some(rate), Some(full_at)) = (&mut state.rate, self.full_at) {
-            let most = self.max_concurrency.max(policy.max_concurrency.get());
-            rate.bucket = Bucket::restore(&rate.limit.quota, full_at, now, most);
-            if last_stop == LastStop::Crash {
-                rate.bucket.forfeit(&rate.limit.quota, most);
-            }
-            if let Some(pace) = &mut rate.pace {
-                pace.rebase(now.mono);
-            }
-        }
-        state.fit(policy, now);
-        state
     }
 }

@@ -7,8 +7,10 @@
 
 pub mod breaker;
 pub mod delivery;
+pub mod dial;
 pub mod draw;
 pub mod gate;
+pub mod headers;
 pub mod health;
 pub mod id;
 pub mod invalid;
@@ -28,6 +30,7 @@ pub mod retry;
 pub mod retry_after;
 pub mod sequence;
 pub mod settle;
+pub mod sign;
 pub mod sketch;
 pub mod throttle;
 pub mod time;

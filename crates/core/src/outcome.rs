@@ -1,8 +1,12 @@
 //! What an answer means. Decided once, when the header block is complete, and never flattened into text.
 
+mod code;
+
 use std::fmt;
 
 use crate::time::Millis;
+#[cfg(test)]
+pub(crate) use code::tests::any_outcome;
 
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,8 @@
 //! destination's owner wrote are kept elsewhere ([`throttle`](crate::throttle), [`rate`](crate::rate)), whatever is
 //! learned here.
 
+mod stored;
+
 use crate::limits;
 use crate::rate_headers::RateHint;
 use crate::time::{Millis, Mono};

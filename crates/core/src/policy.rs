@@ -9,6 +9,7 @@ use crate::order::{OnExhausted, Ordering};
 use crate::quiet::QuietHours;
 use crate::rate::RateLimit;
 use crate::retry::RetryPolicy;
+use crate::time::Timestamp;
 use crate::timeout::{TimeoutMode, TimeoutParams};
 
 /// How one destination wants its deliveries. Every part is valid by construction.
@@ -34,6 +35,8 @@ pub struct Policy {
     pub retry: Option<Arc<RetryPolicy>>,
     /// Statuses that are final at once.
     pub permanent_statuses: PermanentStatuses,
+    /// Since when the whole account is paused, if it is.
+    pub account_paused: Option<Timestamp>,
 }
 
 impl Default for Policy {
@@ -49,7 +52,18 @@ impl Default for Policy {
             breaker: BreakerPolicy::default(),
             retry: None,
             permanent_statuses: PermanentStatuses::default(),
+            account_paused: None,
         }
+    }
+}
+
+impl Policy {
+    /// Whether deliveries that wait stand in the same order and on the same shelves under both: then nothing need be
+    /// sorted anew.
+    pub fn sorts_like(&self, other: &Self) -> bool {
+        self.ordering == other.ordering
+            && self.on_exhausted == other.on_exhausted
+            && self.quiet == other.quiet
     }
 }
 

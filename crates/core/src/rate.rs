@@ -9,6 +9,7 @@
 //! wall time, rounded so that a stop never adds anything.
 
 use crate::invalid::{Invalid, check_range};
+use crate::lane::bytes::{Reader, Writer};
 use crate::limits;
 use crate::time::{Millis, Mono, Now, Timestamp};
 
@@ -26,6 +27,9 @@ pub enum Per {
 }
 
 impl Per {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Second, Self::Minute, Self::Hour, Self::Day];
+
     /// Its length.
     pub const fn length(self) -> Millis {
         match self {
@@ -83,6 +87,15 @@ impl Quota {
         let most_burst = u64::from(limits::MAX_BURST);
         let burst = check_range("burst_capacity", burst.unwrap_or(max.min(most_burst)), 1, most_burst)?;
         Ok(Self { tokens: signed(max), period: per.length().get(), burst: signed(burst) })
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        [self.tokens, self.period, self.burst].into_iter().for_each(|part| out.signed(part));
+    }
+    pub(crate) fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let (tokens, period, burst) = (from.signed()?, from.signed()?, from.signed()?);
+        let per = Per::ALL.into_iter().find(|per| per.length().get() == period)?;
+        Self::new(u64::try_from(tokens).ok()?, per, Some(u64::try_from(burst).ok()?)).ok()
     }
 
     /// How many tokens the bucket holds at most.

@@ -3,6 +3,8 @@
 //! The plan is chosen once, when the delivery is accepted, and kept with it: a policy edited later does not change
 //! what was promised. Delays count from the end of the failed attempt.
 
+mod text;
+
 use std::sync::Arc;
 
 use crate::draw::Draw;
@@ -30,6 +32,15 @@ impl Jitter {
             "proportional" => Ok(Self::Proportional),
             "full" => Ok(Self::Full),
             other => Err(Invalid::new("jitter", format_args!("\"{other}\""), "none, proportional or full")),
+        }
+    }
+
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Proportional => "proportional",
+            Self::Full => "full",
         }
     }
 

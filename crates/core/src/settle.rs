@@ -155,11 +155,14 @@ pub struct ReplayAs {
     pub priority: Priority,
 }
 
-/// An attempt for `delivery` ended with `outcome`: what it is now.
+/// An attempt for `delivery` ended with `outcome`: what it is now. The attempt counts in any case; what is over stays so.
 pub fn settle(now: Timestamp, delivery: &mut Delivery, policy: &Policy, outcome: Outcome, draw: Draw) {
     delivery.attempts_made = delivery.attempts_made.saturating_add(1);
     if outcome.uses_attempt() {
         delivery.attempts_used = delivery.attempts_used.saturating_add(1);
+    }
+    if delivery.status.is_final() {
+        return;
     }
     delivery.status = match outcome {
         Outcome::Success { .. } => Status::Final(End::Delivered),

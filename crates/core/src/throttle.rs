@@ -3,6 +3,7 @@
 //! What counts is the *episode*, not the answer: five requests in flight that are all told 429 are one episode. Every
 //! attempt carries the generation in which it started; answers from an older generation neither escalate nor shorten.
 
+use crate::lane::bytes::{Reader, Writer};
 use crate::time::{Millis, Timestamp};
 
 /// How long the destination is left alone where it does not say itself, by the number of episodes in a row.
@@ -96,6 +97,12 @@ impl Throttle {
         }
     }
 
+    /// The process is a new one: no attempt of the last one comes back, the probe included.
+    pub const fn restarted(&mut self) {
+        self.generation = 0;
+        self.forget_probe();
+    }
+
     /// A 429 came back at `now` for an attempt of `generation`. `true` if a new episode has begun.
     pub fn rate_limited(&mut self, now: Timestamp, generation: u32, retry_after: Option<Millis>) -> bool {
         if generation == self.generation {
@@ -132,6 +139,22 @@ impl Throttle {
     pub const fn clear(&mut self) {
         self.phase = Phase::Clear;
         self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// For the store: the wait and the count. The probe and the generation belong to the process.
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.option(self.shut(), |out, (since, until)| {
+            out.time(since);
+            out.time(until);
+        });
+        out.number(self.episodes.into());
+    }
+
+    pub(crate) fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let shut = from.option(|from| Some((from.time()?, from.time()?)))?;
+        let phase =
+            shut.map_or(Phase::Clear, |(since, until)| Phase::Shut { since, until, probe: Probe::Due });
+        Some(Self { phase, episodes: from.number_u32()?, generation: 0 })
     }
 }
 

@@ -34,6 +34,7 @@ mod params;
 mod recent;
 mod recompute;
 mod sampling;
+mod stored;
 #[cfg(test)]
 mod tests;
 

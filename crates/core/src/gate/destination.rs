@@ -39,10 +39,11 @@ pub(super) fn hold(
     let wall = now.wall;
     match gate {
         Gate::OwnTime | Gate::Order => None,
-        Gate::Standing => match lane.standing {
-            Standing::Active => None,
-            Standing::Paused { since } => Some(Hold::Paused { since }),
-            Standing::Disabled { since, cause } => Some(Hold::Disabled { since, cause }),
+        Gate::Standing => match (lane.standing, policy.account_paused) {
+            (Standing::Disabled { since, cause }, _) => Some(Hold::Disabled { since, cause }),
+            (_, Some(since)) => Some(Hold::AccountPaused { since }),
+            (Standing::Paused { since }, None) => Some(Hold::Paused { since }),
+            (Standing::Active, None) => None,
         },
         Gate::Breaker => match lane.breaker.gate(wall) {
             BreakerGate::Closed | BreakerGate::ForProbe => None,

@@ -1,6 +1,7 @@
 //! Every gate, one by one, for the person who asks why.
 
 use super::{Decision, Gate, Hold, Question, decide};
+use crate::delivery::End;
 use crate::time::Timestamp;
 
 /// What [`decide`] saw, gate by gate, and what it said.
@@ -19,6 +20,17 @@ pub struct GateView {
     pub gate: Gate,
     /// What holds it closed; `None`: it is open. [`Hold`] shows itself as a sentence.
     pub hold: Option<Hold>,
+}
+
+impl Explanation {
+    /// Whether the delivery will be stale before it can go, as things stand: it is shown as `will_expire`.
+    pub const fn will_expire(&self) -> bool {
+        match self.decision {
+            Decision::Wait(wait) => wait.will_expire,
+            Decision::Finish(End::Expired(_)) => true,
+            Decision::Finish(_) | Decision::Go(_) | Decision::Nothing => false,
+        }
+    }
 }
 
 impl GateView {

@@ -17,6 +17,11 @@ pub enum Hold {
         /// By whom or what.
         cause: DisabledCause,
     },
+    /// A person paused the whole account. Only resuming that lifts it.
+    AccountPaused {
+        /// Since when.
+        since: Timestamp,
+    },
     /// A person paused the destination. Only `resume` lifts it.
     Paused {
         /// Since when.
@@ -78,7 +83,7 @@ impl Hold {
     pub const fn reason(&self) -> HoldReason {
         match self {
             Self::Disabled { .. } => HoldReason::Disabled,
-            Self::Paused { .. } => HoldReason::Paused,
+            Self::AccountPaused { .. } | Self::Paused { .. } => HoldReason::Paused,
             Self::Scheduled { .. } => HoldReason::Scheduled,
             Self::RetryBackoff { .. } => HoldReason::RetryBackoff,
             Self::CircuitOpen { .. } => HoldReason::CircuitOpen,
@@ -101,6 +106,7 @@ impl Hold {
             | Self::RateLimited { until } => Some(until),
             Self::CircuitOpen { until } | Self::Throttled { until, .. } => until,
             Self::Disabled { .. }
+            | Self::AccountPaused { .. }
             | Self::Paused { .. }
             | Self::OrderBlocked { .. }
             | Self::AtCapacity { .. } => None,
@@ -123,6 +129,9 @@ impl fmt::Display for Hold {
             }
             Self::Disabled { since, cause: DisabledCause::Failing } => {
                 write!(f, "disabled at {since} after days without a success; enabling it releases what waits")
+            }
+            Self::AccountPaused { since } => {
+                write!(f, "the account is paused since {since}; resuming it releases what waits")
             }
             Self::Paused { since } => write!(f, "paused since {since}; resuming it releases what waits"),
             Self::Scheduled { until } => write!(f, "its publisher asked for {until}"),

@@ -111,6 +111,10 @@ fn each_gate_holds_for_its_own_reason() {
     case.check_waits(5, HoldReason::Paused, None);
     case.lane.standing = Standing::Disabled { since: at(0), cause: DisabledCause::Gone };
     case.check_waits(5, HoldReason::Disabled, None);
+    case.policy.account_paused = Some(at(0));
+    case.check_waits(5, HoldReason::Disabled, None);
+    case.lane.standing = Standing::Active;
+    case.check_waits(5, HoldReason::Paused, None);
 
     let mut case = Case::new();
     case.delivery.status = Status::RetryScheduled { at: at(900), reason: OwnTime::Scheduled };
@@ -203,6 +207,61 @@ fn behind_a_hold_it_expires_when_its_time_comes_and_not_before() {
         Decision::Finish(End::Expired(Late::Behind(HoldReason::RetryBackoff))),
         "its own time is sure"
     );
+}
+
+/// What the API warns of when an event is published: asked of the lane for a delivery that is not in it yet.
+#[test]
+fn a_delivery_that_cannot_make_it_is_known_before_it_is_queued() {
+    const HOUR: i64 = 3_600_000;
+    const MORNING: i64 = 5 * HOUR + 1_800_000;
+    type Bend<'a> = &'a dyn Fn(&mut Case);
+    let quiet = |case: &mut Case| case.policy.quiet = night_window();
+    let throttled = |case: &mut Case| {
+        case.attempt(2, 0, 10, Outcome::RateLimited { retry_after: Some(Millis::hours(1)) });
+    };
+    let nothing = |_: &mut Case| {};
+    let paused = |case: &mut Case| case.lane.standing = Standing::Paused { since: at(0) };
+    let paused_by_night = |case: &mut Case| {
+        quiet(case);
+        paused(case);
+    };
+    let throttled_by_night = |case: &mut Case| {
+        throttled(case);
+        quiet(case);
+    };
+    let full_by_night = |case: &mut Case| {
+        quiet(case);
+        case.lane.in_flight = 9;
+    };
+    let unavailable_by_night = |case: &mut Case| {
+        quiet(case);
+        case.lane.unavailable_until = Some(at(HOUR));
+    };
+    let cases: [(&str, Bend<'_>, i64, Option<i64>, i64, bool); 15] = [
+        ("nothing in the way", &nothing, 20, None, 1_000, false),
+        ("throttled for an hour", &throttled, 20, None, HOUR, true),
+        ("throttled, but long-lived", &throttled, 20, None, HOUR + 1_000, false),
+        ("night", &quiet, 20, None, MORNING, true),
+        ("night, lives until day", &quiet, 20, None, MORNING + 1_000, false),
+        ("throttled, then night", &throttled_by_night, 20, None, 2 * HOUR, true),
+        ("throttled, then night, lives until day", &throttled_by_night, 20, None, MORNING + 1_000, false),
+        ("scheduled in time", &nothing, 20, Some(HOUR), HOUR + 1_000, false),
+        ("scheduled into the throttle", &throttled, 20, Some(HOUR / 2), HOUR, true),
+        ("scheduled for the night", &quiet, -2 * HOUR, Some(HOUR), 2 * HOUR, true),
+        ("scheduled for the morning", &quiet, -2 * HOUR, Some(MORNING), MORNING + 1_000, false),
+        ("paused: a person may lift it", &paused, 20, None, 60_000, false),
+        ("paused, and night besides", &paused_by_night, 20, None, MORNING, true),
+        ("every slot taken, and night besides", &full_by_night, 20, None, MORNING, true),
+        ("unavailable into the night", &unavailable_by_night, -HOUR, None, 2 * HOUR, true),
+    ];
+    for (name, bend, asked, deliver_at, expires_at, expected) in cases {
+        let mut case = Case::new();
+        bend(&mut case);
+        let incoming =
+            Incoming { expires_at: Some(at(expires_at)), deliver_at: deliver_at.map(at), ..incoming(9) };
+        case.delivery = accept(at(asked), incoming, &case.policy, &Terms::default());
+        assert_eq!(explain(&case.question(asked)).will_expire(), expected, "{name}");
+    }
 }
 
 #[test]
@@ -409,6 +468,15 @@ fn check_consistency(question: &Question<'_>) -> Result<(), TestCaseError> {
         }
         Decision::Wait(wait) => {
             prop_assert_eq!(first, Some(wait.hold));
+            prop_assert!(wait.not_before >= question.now.wall);
+            prop_assert!(wait.until.is_none_or(|until| until == wait.not_before));
+            if wait.will_expire {
+                let then = Question { now: passed_to(question.now, wait.not_before), ..*question };
+                prop_assert!(
+                    !matches!(decide(&then), Decision::Go(_)),
+                    "it was said that it could not make it"
+                );
+            }
             if let Some(until) = wait.until {
                 prop_assert!(until > question.now.wall);
                 let then = passed_to(question.now, until);

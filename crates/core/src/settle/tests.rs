@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::delivery::HoldReason;
-use crate::outcome::NetworkFault;
+use crate::delivery::any_end;
+use crate::outcome::{NetworkFault, any_outcome};
 use crate::policy::PermanentStatuses;
 
 fn at(seconds: i64) -> Timestamp {
@@ -180,6 +181,32 @@ fn a_replay_is_a_new_delivery_that_comes_after_what_is_there() {
 }
 
 proptest! {
+    /// Invariant I12: no final state is left, and no count of attempts falls.
+    #[test]
+    fn what_is_over_stays_over(
+        end in any_end(),
+        first in any_outcome(),
+        outcomes in prop::collection::vec(any_outcome(), 1..20),
+        open_first: bool,
+        bits: u64,
+    ) {
+        let mut delivery = accepted(incoming());
+        if open_first {
+            after(&mut delivery, 1, first);
+        } else {
+            delivery.status = Status::Final(end);
+        }
+        let mut over = None;
+        for (seconds, outcome) in (2..).zip(outcomes) {
+            let before = delivery.clone();
+            over = over.or(Some(before.status).filter(Status::is_final));
+            settle(at(seconds), &mut delivery, &Policy::default(), outcome, Draw(bits));
+            prop_assert_eq!(over.unwrap_or(delivery.status), delivery.status);
+            prop_assert_eq!(delivery.attempts_made, before.attempts_made + 1);
+            prop_assert!(delivery.attempts_used >= before.attempts_used);
+        }
+    }
+
     #[test]
     fn no_retry_starts_early_late_or_without_end(ttl in prop::option::of(0_i64..4_000), took in 0_i64..31, bits: u64, wait in 1_i64..86_401) {
         let mut delivery = accepted(Incoming { ttl: ttl.map(Millis::seconds), ..incoming() });
