@@ -1,0 +1,5 @@
+-- A destination is deleted: only its number stays.
+-- Index: the primary key.
+update destinations
+set deleted = 1, external_id = null, document = '', secrets = x''
+where no = ?1 and deleted = 0

@@ -1,0 +1,5 @@
+-- The deliveries that an event was accepted with.
+-- Index: the primary key.
+select first_delivery, routed
+from events
+where seq = ?1

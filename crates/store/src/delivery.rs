@@ -1,0 +1,61 @@
+//! Deliveries and attempts as they lie in the store.
+
+use std::sync::Arc;
+
+use tidegate_core::delivery::Delivery;
+use tidegate_core::gate::Probe;
+use tidegate_core::id::{AttemptId, DeliveryId, EventId};
+use tidegate_core::outcome::Outcome;
+use tidegate_core::time::{Millis, Timestamp};
+
+use crate::{AccountNo, DestinationNo};
+
+/// A delivery with what the rules need not know.
+#[derive(Clone, Debug)]
+pub struct StoredDelivery {
+    /// Whose.
+    pub account: AccountNo,
+    /// Of which event.
+    pub event: EventId,
+    /// To which destination.
+    pub destination: DestinationNo,
+    /// The delivery. In flight it is stored as it was before.
+    pub delivery: Delivery,
+    /// The publisher's `deliver_at`, while the event has one.
+    pub deliver_at: Option<Timestamp>,
+    /// When it became final.
+    pub finished_at: Option<Timestamp>,
+    /// The delivery that it repeats.
+    pub replay_of: Option<DeliveryId>,
+    /// The publisher's own id of the event.
+    pub external_event_id: Option<Arc<str>>,
+}
+
+/// One request that was made.
+#[derive(Clone, Debug)]
+pub struct StoredAttempt {
+    /// Its id, numbered.
+    pub id: AttemptId,
+    /// For which delivery.
+    pub delivery: DeliveryId,
+    /// To which destination.
+    pub destination: DestinationNo,
+    /// The how-manieth for this delivery, from 1.
+    pub number: u32,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// From the look-up of the name to the complete header block, or the error.
+    pub response_time: Millis,
+    /// What bounded that.
+    pub timeout: Millis,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// A sentence where there is more to say than the outcome.
+    pub error: Option<String>,
+    /// Their header block, of failures: names and values.
+    pub response_headers: Vec<(String, String)>,
+    /// The beginning of their body, of failures.
+    pub response_body: Vec<u8>,
+    /// What it was to find out, if it went before the others for that.
+    pub probe: Option<Probe>,
+}

@@ -1,0 +1,83 @@
+//! Lists: by filter, newest first, a bounded number of rows looked at for each page.
+
+use std::sync::Arc;
+
+use tidegate_core::id::EventId;
+use tidegate_core::pattern::EventType;
+use tidegate_core::sequence::Sequence;
+use tidegate_core::time::Timestamp;
+
+use crate::{AccountNo, DestinationNo};
+
+/// Which stored status to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Not final: waiting, or in flight (the store does not tell these apart).
+    Open,
+    /// They have it.
+    Delivered,
+    /// Given up.
+    DeadLetter,
+    /// Stale.
+    Expired,
+    /// Withdrawn.
+    Cancelled,
+}
+
+/// Which deliveries to list. Everything that is `None` is not asked for.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryFilter {
+    /// To one of these destinations.
+    pub destinations: Option<Vec<DestinationNo>>,
+    /// Of this event.
+    pub event: Option<EventId>,
+    /// Of this type.
+    pub event_type: Option<EventType>,
+    /// In one of these stages.
+    pub stages: Option<Vec<Stage>>,
+    /// Accepted at or after.
+    pub from: Option<Timestamp>,
+    /// Accepted before.
+    pub to: Option<Timestamp>,
+    /// Of an event with this external id.
+    pub external_event_id: Option<Arc<str>>,
+    /// With this ordering key.
+    pub ordering_key: Option<Arc<str>>,
+}
+
+/// Which events to list.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// Of this type.
+    pub event_type: Option<EventType>,
+    /// Accepted at or after.
+    pub from: Option<Timestamp>,
+    /// Accepted before.
+    pub to: Option<Timestamp>,
+    /// With this external id.
+    pub external_event_id: Option<Arc<str>>,
+    /// With this ordering key.
+    pub ordering_key: Option<Arc<str>>,
+}
+
+/// Where to go on, and how far.
+#[derive(Clone, Copy, Debug)]
+pub struct PageQuery {
+    /// Whose.
+    pub account: AccountNo,
+    /// Only what comes after this in the list: lower numbers.
+    pub before: Option<Sequence>,
+    /// At most so many.
+    pub limit: usize,
+    /// Oldest first, from after `before` on: for jobs that walk through everything.
+    pub oldest_first: bool,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// What was found.
+    pub items: Vec<T>,
+    /// Where the next page begins; `None`: this was the last. A short page may have a next one.
+    pub next: Option<Sequence>,
+}

@@ -1,0 +1,106 @@
+//! What the engine writes down: results, lanes, holds, in one commit.
+
+use tidegate_core::delivery::{Delivery, HoldReason};
+use tidegate_core::time::Timestamp;
+
+use crate::delivery::StoredAttempt;
+use crate::event::NewEvent;
+use crate::event::NewReplay;
+use crate::{AccountNo, DestinationNo};
+
+/// One group of results. Attempt, new state and the lane's state change together.
+#[derive(Debug)]
+pub struct Record {
+    /// When, on our clock.
+    pub now: Timestamp,
+    /// Handed back with the commit.
+    pub ticket: u64,
+    /// Deliveries with a new state.
+    pub settled: Vec<Settled>,
+    /// Lanes with a new state.
+    pub lanes: Vec<LaneSave>,
+    /// Rows for the hold log.
+    pub holds: Vec<HoldRow>,
+    /// Rows for the destinations' log.
+    pub notices: Vec<NoticeRow>,
+}
+
+/// Nothing yet, at no time.
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            now: Timestamp::MIN,
+            ticket: 0,
+            settled: Vec::new(),
+            lanes: Vec::new(),
+            holds: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// A delivery with a new state. One that is final already stays so.
+#[derive(Debug)]
+pub struct Settled {
+    /// Whose.
+    pub account: AccountNo,
+    /// Of which destination.
+    pub destination: DestinationNo,
+    /// The delivery as it is now.
+    pub delivery: Box<Delivery>,
+    /// The attempt that led to it, if one did.
+    pub attempt: Option<StoredAttempt>,
+}
+
+/// A lane's state, encoded. What changes with each attempt is apart from what is large and changes slowly.
+#[derive(Clone, Debug)]
+pub struct LaneSave {
+    /// Of which destination.
+    pub destination: DestinationNo,
+    /// The state behind its gates.
+    pub state: Option<Vec<u8>>,
+    /// What its timeouts have learned.
+    pub timeouts: Option<Vec<u8>>,
+}
+
+/// An interval in which work of a destination waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldRow {
+    /// Which.
+    pub destination: DestinationNo,
+    /// Why.
+    pub reason: HoldReason,
+    /// From when.
+    pub since: Timestamp,
+    /// To when.
+    pub until: Timestamp,
+}
+
+/// Something about a destination that people want to know: the breaker opened, it was disabled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoticeRow {
+    /// Which.
+    pub destination: DestinationNo,
+    /// When.
+    pub at: Timestamp,
+    /// A word: `circuit_opened`, `circuit_closed`, `throttled`, `disabled`, `timeout_changed`.
+    pub kind: String,
+    /// A sentence.
+    pub detail: String,
+}
+
+/// What one commit made durable: handed to the engine by the writer thread, before anybody gets an answer, so that an
+/// event whose publisher has gone away is on its way all the same.
+#[derive(Debug, Default)]
+pub struct Commit {
+    /// Events that are in.
+    pub accepted: Vec<NewEvent>,
+    /// Replays that are in.
+    pub replays: Vec<NewReplay>,
+    /// Records that are in, by their tickets.
+    pub recorded: Vec<u64>,
+    /// How many things were asked for in this group: requests, records, changes.
+    pub things: usize,
+    /// How long it took, from the first statement to the end of the commit, in microseconds.
+    pub took_micros: u64,
+}

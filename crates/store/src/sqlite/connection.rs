@@ -1,0 +1,72 @@
+//! Connections: how the file is opened, and what each connection is told and asked back.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::StoreError;
+
+/// The first version without the bug by which two connections could corrupt a write-ahead log.
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// Pages that the writer keeps in memory: what a day's busy part of the indexes needs.
+const WRITER_CACHE_KIB: i32 = 64 * 1_024;
+/// The same for each reader; their looks are short.
+const READER_CACHE_KIB: i32 = 8 * 1_024;
+/// What is left of the write-ahead log's file after it was emptied.
+const LOG_LEFT: i64 = 64 << 20;
+/// How long to wait for a lock that only a tool of an operator can hold.
+const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Write,
+    Read,
+}
+
+/// Refuses a library that may lose data.
+pub(super) fn check_library() -> Result<(), StoreError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        let version = rusqlite::version();
+        return Err(StoreError::Broken(format!("SQLite {version} may corrupt the log; 3.51.3 is needed")));
+    }
+    Ok(())
+}
+
+/// Opens a connection and makes sure that a commit on it is durable.
+pub(super) fn open(path: &Path, purpose: Use) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let create = if purpose == Use::Write { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
+    let connection = Connection::open_with_flags(path, flags | create)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    connection.pragma_update(None, "page_size", PAGE_SIZE)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    let cache = if purpose == Use::Write { WRITER_CACHE_KIB } else { READER_CACHE_KIB };
+    connection.pragma_update(None, "cache_size", -cache)?;
+    // The writer empties the log between two groups; nobody else does.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_LEFT)?;
+    if purpose == Use::Read {
+        connection.pragma_update(None, "query_only", true)?;
+    }
+    check_durable(&connection)?;
+    Ok(connection)
+}
+
+/// Small pages: a commit writes each page that it touched in whole.
+const PAGE_SIZE: i32 = 4_096;
+
+/// Reads back what makes a commit durable: a setting that was not taken would lose acknowledged events.
+fn check_durable(connection: &Connection) -> rusqlite::Result<()> {
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+    if mode != "wal" || synchronous != 2 {
+        let text = format!("journal_mode is {mode}, synchronous is {synchronous}; wal and 2 are needed");
+        return Err(rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, text.into()));
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Lists of deliveries: the parts of an index that can hold what is asked for, merged by number, and looked through row by
+//! row up to a limit.
+
+use std::collections::VecDeque;
+
+use rusqlite::{Row, params};
+
+use super::deliveries::Sieve;
+use crate::delivery::StoredDelivery;
+use crate::list::Stage;
+use crate::sqlite::codec::{self, length, seq};
+use crate::sqlite::shared::Reader;
+use crate::sqlite::sql;
+use crate::{AccountNo, DestinationNo};
+use tidegate_core::sequence::Sequence;
+use tidegate_core::time::Timestamp;
+
+/// A part of an index, in the order of numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Destination(DestinationNo, Stage),
+    Account(AccountNo),
+    Troubled(AccountNo, Stage),
+}
+
+/// Which way a list goes, and where it begins: after this number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) oldest_first: bool,
+    pub(super) after: i64,
+}
+
+impl Way {
+    pub(super) fn new(oldest_first: bool, before: Option<Sequence>) -> Self {
+        let start = if oldest_first { -1 } else { i64::MAX };
+        Self { oldest_first, after: before.map_or(start, seq) }
+    }
+    /// Numbers grow with the clock, so a list of a time begins at that time's numbers. (What was accepted while the clock
+    /// was set back has numbers of the time that it was set back from, and is listed there.)
+    pub(super) fn within(self, from: Option<Timestamp>, to: Option<Timestamp>) -> Self {
+        let edge = match self.oldest_first {
+            true => from.map(|from| seq(Sequence::at(from)).saturating_sub(1)),
+            false => to.map(|to| seq(Sequence::at(to))),
+        };
+        let after = edge.filter(|edge| self.is_before(self.after, *edge)).unwrap_or(self.after);
+        Self { after, ..self }
+    }
+    /// Whether nothing of that time can come from here on.
+    pub(super) fn is_past(self, number: i64, from: Option<Timestamp>, to: Option<Timestamp>) -> bool {
+        match self.oldest_first {
+            true => to.is_some_and(|to| number >= seq(Sequence::at(to))),
+            false => from.is_some_and(|from| number < seq(Sequence::at(from))),
+        }
+    }
+    /// Whether `a` comes before `b`.
+    pub(super) const fn is_before(self, a: i64, b: i64) -> bool {
+        if self.oldest_first { a < b } else { a > b }
+    }
+}
+
+/// A walk over parts.
+pub(super) struct Walk<'a> {
+    reader: &'a Reader,
+    way: Way,
+    parts: Vec<Reading>,
+    chunk: usize,
+}
+
+struct Reading {
+    part: Part,
+    read: VecDeque<(i64, Option<StoredDelivery>)>,
+    /// Where to read on; `None`: there is no more.
+    after: Option<i64>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk of which about `wanted` rows will be taken.
+    pub(super) fn new(reader: &'a Reader, way: Way, parts: Vec<Part>, wanted: usize) -> Self {
+        let chunk = (2 * wanted / parts.len().max(1)).clamp(2, 256);
+        let parts = parts.into_iter();
+        let parts = parts.map(|part| Reading { part, read: VecDeque::new(), after: Some(way.after) });
+        Self { reader, way, parts: parts.collect(), chunk }
+    }
+
+    /// The next row: its number, and the delivery if the sieve lets it pass. The first of as many parts as there are:
+    /// these are few, but where an account with very many destinations lists what is open.
+    pub(super) fn next(&mut self, sieve: &Sieve) -> rusqlite::Result<Option<(i64, Option<StoredDelivery>)>> {
+        let mut first: Option<(usize, i64)> = None;
+        for index in 0..self.parts.len() {
+            let Some(number) = self.head(index, sieve)? else { continue };
+            if first.is_none_or(|(_, best)| self.way.is_before(number, best)) {
+                first = Some((index, number));
+            }
+        }
+        Ok(first.and_then(|(index, _)| self.parts[index].read.pop_front()))
+    }
+
+    fn head(&mut self, index: usize, sieve: &Sieve) -> rusqlite::Result<Option<i64>> {
+        let reading = &mut self.parts[index];
+        if let (true, Some(after)) = (reading.read.is_empty(), reading.after) {
+            let turn = |row: &Row<'_>| {
+                let passes = sieve.passes(row)?;
+                Ok((row.get(0)?, passes.then(|| self.reader.stored_delivery(row)).transpose()?))
+            };
+            let limit = length(self.chunk);
+            let newest = !self.way.oldest_first;
+            let found: Vec<(i64, Option<StoredDelivery>)> = match reading.part {
+                Part::Destination(destination, stage) => {
+                    let sql = if newest {
+                        sql::LIST_BY_DESTINATION_NEWEST
+                    } else {
+                        sql::LIST_BY_DESTINATION_OLDEST
+                    };
+                    self.reader.all(sql, params![destination.0, codec::stage(stage), after, limit], turn)?
+                }
+                Part::Account(account) => {
+                    let sql = if newest { sql::LIST_BY_ACCOUNT_NEWEST } else { sql::LIST_BY_ACCOUNT_OLDEST };
+                    self.reader.all(sql, params![account.0, after, limit], turn)?
+                }
+                Part::Troubled(account, stage) => {
+                    let sql = if newest { sql::LIST_TROUBLED_NEWEST } else { sql::LIST_TROUBLED_OLDEST };
+                    self.reader.all(sql, params![account.0, codec::stage(stage), after, limit], turn)?
+                }
+            };
+            reading.after =
+                if found.len() < self.chunk { None } else { found.last().map(|(number, _)| *number) };
+            reading.read.extend(found);
+        }
+        Ok(reading.read.front().map(|(number, _)| *number))
+    }
+}

@@ -1,0 +1,126 @@
+//! The statements, one file each under `sql/`.
+
+macro_rules! statements {
+    ($($name:ident = $file:literal;)*) => {
+        $(pub(super) const $name: &str = include_str!(concat!("../../sql/", $file, ".sql"));)*
+        /// Every statement with the name of its file, for the tests of their plans.
+        #[cfg(test)]
+        pub(super) const ALL: &[(&str, &str)] = &[$(($file, $name),)*];
+    };
+}
+
+statements! {
+    ACCEPT_DELIVERY = "accept_delivery";
+    ACCEPT_EVENT = "accept_event";
+    ACCOUNT_IS_THERE = "account_is_there";
+    ACCOUNT_OF_DESTINATION = "account_of_destination";
+    ADD_ACCOUNT = "add_account";
+    ADD_ANSWER = "add_answer";
+    ADD_ATTEMPT = "add_attempt";
+    ADD_AUDIT_ENTRY = "add_audit_entry";
+    ADD_DESTINATION = "add_destination";
+    ADD_EVENT_TYPE = "add_event_type";
+    ADD_FORGET_LATER = "add_forget_later";
+    ADD_HOLD = "add_hold";
+    ADD_HOUR = "add_hour";
+    ADD_KEY = "add_key";
+    ADD_NOTICE = "add_notice";
+    ADD_RETRY_PLAN = "add_retry_plan";
+    ADD_ROUTE = "add_route";
+    ADD_TYPE_NAME = "add_type_name";
+    ATTEMPTS_OF_DELIVERY = "attempts_of_delivery";
+    ATTEMPTS_OF_DESTINATION = "attempts_of_destination";
+    AUDIT_LOG = "audit_log";
+    COUNT_LINE_BEFORE = "count_line_before";
+    COUNT_READY_BEFORE = "count_ready_before";
+    DELIVERIES_OF = "deliveries_of";
+    DELIVERIES_OF_EVENT = "deliveries_of_event";
+    DELIVERIES_TO_FORGET = "deliveries_to_forget";
+    DELIVERY = "delivery";
+    DESTINATION_IS_THERE = "destination_is_there";
+    DROP_ACCOUNT = "drop_account";
+    DROP_DESTINATION = "drop_destination";
+    DROP_DESTINATIONS_OF_ACCOUNT = "drop_destinations_of_account";
+    DROP_EVENT_TYPE = "drop_event_type";
+    DROP_EVENT_TYPES_OF_ACCOUNT = "drop_event_types_of_account";
+    DROP_KEY = "drop_key";
+    DROP_KEYS_OF_ACCOUNT = "drop_keys_of_account";
+    DROP_ROUTE = "drop_route";
+    DROP_ROUTES_OF_ACCOUNT = "drop_routes_of_account";
+    DROP_ROUTES_OF_DESTINATION = "drop_routes_of_destination";
+    EVENT = "event";
+    EVENT_TO_FORGET = "event_to_forget";
+    EVENT_TYPE_IS_THERE = "event_type_is_there";
+    EVENTS_BY_EXTERNAL_ID = "events_by_external_id";
+    FIND_EXTERNAL_ID = "find_external_id";
+    FIND_IDEMPOTENCY_KEY = "find_idempotency_key";
+    FIND_REPLAYED_EVENT = "find_replayed_event";
+    FIND_RETRY_PLAN = "find_retry_plan";
+    FIND_TYPE_NAME = "find_type_name";
+    FORGET_ANSWERS = "forget_answers";
+    FORGET_ATTEMPTS = "forget_attempts";
+    FORGET_DELIVERIES = "forget_deliveries";
+    FORGET_EVENT = "forget_event";
+    FORGET_HOLDS = "forget_holds";
+    FORGET_HOURS = "forget_hours";
+    FORGET_IDEMPOTENCY_KEYS = "forget_idempotency_keys";
+    FORGET_NOTE = "forget_note";
+    FORGET_NOTICES = "forget_notices";
+    GET_META = "get_meta";
+    HOLDS = "holds";
+    HOURS = "hours";
+    IS_DUE = "is_due";
+    IS_THERE = "is_there";
+    JOB = "job";
+    JOBS_NEWEST_FIRST = "jobs_newest_first";
+    JOBS_OLDEST_FIRST = "jobs_oldest_first";
+    KEEP_IDEMPOTENCY_KEY = "keep_idempotency_key";
+    LIST_BY_ACCOUNT_NEWEST = "list_by_account_newest";
+    LIST_BY_ACCOUNT_OLDEST = "list_by_account_oldest";
+    LIST_BY_DESTINATION_NEWEST = "list_by_destination_newest";
+    LIST_BY_DESTINATION_OLDEST = "list_by_destination_oldest";
+    LIST_EVENTS_NEWEST = "list_events_newest";
+    LIST_EVENTS_OLDEST = "list_events_oldest";
+    LIST_TROUBLED_NEWEST = "list_troubled_newest";
+    LIST_TROUBLED_OLDEST = "list_troubled_oldest";
+    LOAD_ACCOUNT_TALLIES = "load_account_tallies";
+    LOAD_ACCOUNTS = "load_accounts";
+    LOAD_DELETED = "load_deleted";
+    LOAD_DESTINATIONS = "load_destinations";
+    LOAD_EVENT_TYPES = "load_event_types";
+    LOAD_KEYS = "load_keys";
+    LOAD_LANES = "load_lanes";
+    LOAD_ROUTES = "load_routes";
+    MESSAGE = "message";
+    NEXT_TO_FORGET = "next_to_forget";
+    NOTED_TO_FORGET = "noted_to_forget";
+    NOTICES = "notices";
+    OLDEST_OPEN = "oldest_open";
+    OVERDUE = "overdue";
+    PROMOTE = "promote";
+    PUT_JOB = "put_job";
+    REFILL_FIRST_KEY = "refill_first_key";
+    REFILL_KINDS = "refill_kinds";
+    REFILL_LAST_RETRY = "refill_last_retry";
+    REFILL_LINE = "refill_line";
+    REFILL_NEXT_KEY = "refill_next_key";
+    REFILL_READY = "refill_ready";
+    REFILL_TIMED = "refill_timed";
+    REFILL_TRIED = "refill_tried";
+    REPLAYS_OF = "replays_of";
+    REPLAYS_TO_FORGET = "replays_to_forget";
+    RETRY_PLAN = "retry_plan";
+    RUNNING_HOUR_OF_ACCOUNT = "running_hour_of_account";
+    RUNNING_HOUR_OF_DESTINATION = "running_hour_of_destination";
+    RUNNING_JOBS = "running_jobs";
+    SAVE_ACCOUNT_TALLY = "save_account_tally";
+    SAVE_LANE = "save_lane";
+    SAVE_TIMEOUTS = "save_timeouts";
+    SET_ACCOUNT = "set_account";
+    SET_DESTINATION = "set_destination";
+    SET_EVENT_TYPE = "set_event_type";
+    SET_META = "set_meta";
+    SETTLE_FINAL = "settle_final";
+    SETTLE_OPEN = "settle_open";
+    TYPE_NAME = "type_name";
+}

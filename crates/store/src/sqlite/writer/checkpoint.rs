@@ -1,0 +1,46 @@
+//! Emptying the write-ahead log: between two groups, and only by the writer.
+
+use super::Writer;
+
+/// Pages after which the log is emptied: 32 MiB, a moment's work that is still worth an fsync.
+const LONG: u64 = 8_192;
+/// Pages after which readers are waited for, so that it can start over: something pins it.
+const TOO_LONG: u64 = 16 * LONG;
+
+impl Writer<'_> {
+    /// After a group: copies the log into the file where it has grown long.
+    pub(super) fn empty_long_log(&mut self) {
+        if self.log_pages >= LONG {
+            self.checkpoint("passive");
+            self.log_pages = 0;
+            if self.shared.log_bytes() / 4_096 > TOO_LONG {
+                tracing::warn!(
+                    bytes = self.shared.log_bytes(),
+                    "the write-ahead log has grown far: a long read holds it, or the disk is slow"
+                );
+                self.checkpoint("restart");
+            }
+        }
+    }
+
+    /// With nothing else to do, so that the next start has little to recover. Says how long the log is.
+    pub(super) fn empty_idle_log(&mut self) {
+        if self.log_pages > 0 {
+            self.checkpoint("passive");
+            self.log_pages = 0;
+        }
+    }
+
+    /// A log that cannot be emptied now is emptied later: every commit in it is durable as it is.
+    pub(super) fn checkpoint(&self, mode: &str) {
+        let done = self.connection.query_row(&format!("pragma wal_checkpoint({mode})"), (), |row| {
+            Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
+        if let Err(error) = done {
+            tracing::warn!(%error, mode, "the write-ahead log was not emptied");
+        }
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        self.shared.set_log_bytes(std::fs::metadata(log).map_or(0, |log| log.len()));
+    }
+}
