@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   Accepted, Finished, Refilled, Saved,      ┌───────────┐      Send, Settle, Refill,
-//!   Overdue, Adopt, Command, Wake       ────► │   step    │ ───► Held, Changed, SaveLane
-//!                                             └───────────┘
+//!   Overdue, Withdraw, Hasten,          ────► │   step    │ ───► Held, Changed, SaveLane
+//!   Adopt, Command, Wake                      └───────────┘
 //!   lane: one destination; its queue, its gates' state, its attempts in flight
 //!   turns: accounts in turn, destinations in turn within an account
 //!   capacity: the node's slots, and how many of them doubtful lanes may hold
@@ -99,6 +99,24 @@ pub enum Input {
         /// The delivery, as the store has it.
         delivery: Box<Delivery>,
     },
+    /// A delivery is withdrawn, in memory or not. One that is in flight cannot be called back: if it succeeds it is
+    /// delivered, else it is cancelled then. One that is over stays as it is.
+    Withdraw {
+        /// Of which destination.
+        lane: LaneId,
+        /// The delivery, as the store has it.
+        delivery: Box<Delivery>,
+        /// By whom.
+        by: Withdrawn,
+    },
+    /// A delivery need not wait for its own time any longer, in memory or not. It keeps its place in its line; nothing
+    /// happens if it is in flight or over.
+    Hasten {
+        /// Of which destination.
+        lane: LaneId,
+        /// The delivery, as the store has it.
+        delivery: Box<Delivery>,
+    },
     /// The destination's policy changed.
     Adopt {
         /// Which lane.
@@ -122,16 +140,19 @@ pub enum Input {
 pub enum Command {
     /// Hold everything.
     Pause,
-    /// Go on: after a pause, a disabling, or a halted line.
-    Resume,
+    /// Go on: after a pause, a disabling, or a halted line, which goes on with its next delivery.
+    Resume {
+        /// Where all deliveries keep one order and the line was not halted: withdraw the head that blocks it, unless it is
+        /// over, so that the next one goes. A head that is only in the store is not touched: withdraw it by itself.
+        skip_head: bool,
+    },
     /// Switch it off.
     Disable(DisabledCause),
     /// Forget breaker, throttle and `unavailable`, and probe at once.
     RetryNow,
-    /// Send this delivery without waiting for its own time.
-    RetryDelivery(DeliveryId),
-    /// Withdraw this delivery.
-    Cancel(DeliveryId, Withdrawn),
+    /// The destination was deleted. What waits in memory is dropped, to be withdrawn from the store by
+    /// [`Input::Withdraw`]; nothing starts any more; what is in flight ends as delivered, or else as withdrawn.
+    Retire,
 }
 
 /// What to do.
@@ -244,6 +265,12 @@ impl Dispatcher {
         self.capacity.close();
     }
 
+    /// While `hold`, the node starts nothing: what is in flight ends, all else waits. With the next step after that it
+    /// goes on where it was.
+    pub const fn hold_starts(&mut self, hold: bool) {
+        self.capacity.hold(hold);
+    }
+
     /// A lane, to look at.
     pub fn lane(&self, id: LaneId) -> &Lane {
         &self.lanes[id.index()]
@@ -299,7 +326,7 @@ impl Dispatcher {
         let lane = match input {
             Input::Wake => return,
             Input::Accepted { lane, delivery } => {
-                self.lanes[lane.index()].accepted(now, delivery);
+                self.lanes[lane.index()].accepted(now, delivery, effects);
                 lane
             }
             Input::Finished { lane, delivery, report, draw } => {
@@ -318,6 +345,14 @@ impl Dispatcher {
             }
             Input::Overdue { lane, delivery } => {
                 self.lanes[lane.index()].overdue(now, *delivery, effects);
+                lane
+            }
+            Input::Withdraw { lane, delivery, by } => {
+                self.lanes[lane.index()].withdraw(now, *delivery, by, effects);
+                lane
+            }
+            Input::Hasten { lane, delivery } => {
+                self.lanes[lane.index()].hasten(now, *delivery, effects);
                 lane
             }
             Input::Adopt { lane, policy } => {

@@ -1,6 +1,26 @@
-//! Makes it happen: the dispatcher, a machine that turns what happened into what to do.
+//! Makes it happen: the dispatcher, a machine that turns what happened into what to do, and all that runs it.
 //!
 //! [`Dispatcher::step`](dispatcher::Dispatcher::step) takes the time and one input and returns effects. It awaits
 //! nothing, reads no clock and draws no number, so the simulator runs the very same code as the server.
+//!
+//! ```text
+//!   handle    what the server asks and tells
+//!   driver    carries what happens to the dispatcher, and does what it says
+//!   sender    one attempt: resolver, connection, signature, answer
+//!   keeper    ends what went stale in the store, deletes what is old
+//!   clock, chance   the one file that reads the clock, the one that draws
+//! ```
 
+pub mod chance;
+pub mod clock;
 pub mod dispatcher;
+mod driver;
+mod handle;
+mod keeper;
+pub mod metrics;
+pub mod notice;
+pub mod resolver;
+pub mod sender;
+
+pub use driver::{NewLane, View};
+pub use handle::{Engine, EngineConfig, Started, Stopped, start};

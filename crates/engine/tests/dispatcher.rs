@@ -2,145 +2,24 @@
 //! whole worlds are the simulator's business.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
-use std::collections::VecDeque;
+#[path = "dispatcher/node.rs"]
+mod node;
+#[path = "dispatcher/orders.rs"]
+mod orders;
+
 use std::sync::Arc;
 
+use node::{FAILED, Node, OK, one_at_a_time, ordered, quiet_all_day_but_noon};
 use tidegate_core::breaker::BreakerPolicy;
-use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Priority, Status, Withdrawn};
-use tidegate_core::draw::Draw;
-use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{LaneState, Report};
+use tidegate_core::delivery::{End, HoldReason, Late, Priority, Status};
 use tidegate_core::order::{OnExhausted, Ordering};
 use tidegate_core::outcome::Outcome;
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::{Concurrency, Policy};
-use tidegate_core::quiet::{QuietHours, Window, WindowSpec};
 use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
-use tidegate_core::retry::{Jitter, RetryPolicy};
-use tidegate_core::settle::{Incoming, Terms, accept};
-use tidegate_core::time::{Millis, Mono, Now, Timestamp};
-use tidegate_engine::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId};
-
-const OK: Outcome = Outcome::Success { status: 200 };
-const FAILED: Outcome = Outcome::HttpError { status: 500 };
-
-/// A node by hand: every step's sends and settles are kept for the test to look at.
-struct Node {
-    dispatcher: Dispatcher,
-    now: Now,
-    sequence: u64,
-    sent: VecDeque<(LaneId, DeliveryId)>,
-    settled: Vec<Delivery>,
-    holds: Vec<(HoldReason, Millis)>,
-    notices: usize,
-}
-
-impl Node {
-    fn new(slots: u32) -> Self {
-        let now = Now::at(1_777_600_000_000);
-        Self {
-            dispatcher: Dispatcher::new(slots),
-            now,
-            sequence: 0,
-            sent: VecDeque::new(),
-            settled: vec![],
-            holds: vec![],
-            notices: 0,
-        }
-    }
-    fn lane(&mut self, policy: Policy) -> LaneId {
-        self.lane_of(0, policy)
-    }
-    fn lane_of(&mut self, account: u32, policy: Policy) -> LaneId {
-        let state = LaneState::new(&policy, self.now);
-        self.dispatcher.open(AccountNo(account), Arc::new(policy), state, false)
-    }
-    fn step(&mut self, input: Input) {
-        let mut effects = vec![];
-        self.dispatcher.step(self.now, input, &mut effects);
-        for effect in effects {
-            match effect {
-                Effect::Send { lane, sending } => self.sent.push_back((lane, sending.delivery)),
-                Effect::Settle { lane, delivery, mark, .. } => {
-                    self.settled.push(*delivery);
-                    self.step(Input::Saved { lane, mark });
-                }
-                Effect::Held { reason, since, until, .. } => self.holds.push((reason, until - since)),
-                Effect::Refill { lane } => self.step(Input::Refilled { lane, refill: Refill::default() }),
-                Effect::Changed { aftermath, .. } => {
-                    self.notices += usize::from(aftermath.disabled.is_some());
-                }
-                Effect::SaveLane { .. } => {}
-            }
-        }
-    }
-    fn pass(&mut self, ms: i64) {
-        let wall = self.now.wall + Millis::new(ms);
-        self.now = Now { wall, mono: Mono::from_millis(self.now.mono.as_millis() + ms) };
-        self.step(Input::Wake);
-    }
-    fn publish(&mut self, lane: LaneId) -> DeliveryId {
-        self.publish_as(lane, |_| {})
-    }
-    fn publish_as(&mut self, lane: LaneId, change: impl FnOnce(&mut Incoming)) -> DeliveryId {
-        self.sequence += 1;
-        let mut incoming = Incoming::new(
-            DeliveryId::from_bits(self.sequence.into()),
-            self.sequence,
-            EventType::parse("order.created").unwrap(),
-        );
-        change(&mut incoming);
-        let id = incoming.id;
-        let policy = self.dispatcher.lane(lane).policy().clone();
-        let delivery = accept(self.now.wall, incoming, &policy, &Terms::default());
-        self.step(Input::Accepted { lane, delivery });
-        id
-    }
-    fn answer(&mut self, lane: LaneId, delivery: DeliveryId, outcome: Outcome) {
-        let report = Report { outcome, elapsed: Millis::new(50), rate_hint: None };
-        self.step(Input::Finished { lane, delivery, report, draw: Draw(0) });
-    }
-    fn command(&mut self, lane: LaneId, command: Command) {
-        self.step(Input::Command { lane, command });
-    }
-    /// What was sent since the last look.
-    fn take_sent(&mut self) -> Vec<DeliveryId> {
-        self.sent.drain(..).map(|(_, id)| id).collect()
-    }
-    /// Answers everything with 200 as it is sent, until nothing is, and returns the order.
-    fn drain(&mut self, lane: LaneId) -> Vec<DeliveryId> {
-        let mut order = vec![];
-        while let Some((_, id)) = self.sent.pop_front() {
-            order.push(id);
-            self.answer(lane, id, OK);
-        }
-        order
-    }
-    fn held(&self, lane: LaneId) -> Option<HoldReason> {
-        self.dispatcher.lane(lane).held().map(|(reason, _)| reason)
-    }
-}
-
-fn one_at_a_time() -> Policy {
-    Policy { max_concurrency: Concurrency::new(1).unwrap(), ..Policy::default() }
-}
-
-fn ordered(ordering: Ordering) -> Policy {
-    let retry = RetryPolicy::new(2, vec![Millis::seconds(10)], Jitter::None).unwrap();
-    Policy { ordering, retry: Some(Arc::new(retry)), ..Policy::default() }
-}
-
-fn quiet_all_day_but_noon(bypass: &str) -> Policy {
-    let spec = WindowSpec {
-        timezone: "UTC".into(),
-        quiet_start: "13:00".into(),
-        quiet_end: "12:00".into(),
-        days: vec![],
-        applies_to: vec![],
-        bypass_event_types: vec![bypass.into()],
-    };
-    Policy { quiet: QuietHours::new(vec![Window::parse(spec).unwrap()]).unwrap(), ..Policy::default() }
-}
+use tidegate_core::settle::Incoming;
+use tidegate_core::time::{Millis, Timestamp};
+use tidegate_engine::dispatcher::{Command, Input};
 
 #[test]
 fn a_new_delivery_goes_straight_out() {
@@ -180,7 +59,7 @@ fn the_most_urgent_goes_first_and_one_in_sixteen_is_the_oldest() {
         (0..3).map(|_| node.publish_as(lane, |event| event.priority = Priority::BULK)).collect();
     let urgent: Vec<_> =
         (0..40).map(|_| node.publish_as(lane, |event| event.priority = Priority::CRITICAL)).collect();
-    node.command(lane, Command::Resume);
+    node.command(lane, Command::Resume { skip_head: false });
     let order = node.drain(lane);
     let places: Vec<_> = bulk.iter().map(|id| order.iter().position(|sent| sent == id).unwrap()).collect();
     assert_eq!(places, [15, 31, 42], "the sixteenth, the thirty-second, and when nothing urgent is left");
@@ -258,7 +137,7 @@ fn a_dead_head_halts_its_line_until_a_person_resumes() {
     node.answer(lane, b1, OK);
     assert_eq!(node.take_sent(), []);
     assert_eq!(node.dispatcher.lane(lane).halted().len(), 1);
-    node.command(lane, Command::Resume);
+    node.command(lane, Command::Resume { skip_head: false });
     assert_eq!(node.dispatcher.lane(lane).halted().len(), 0);
 }
 
@@ -343,7 +222,7 @@ fn a_paused_destination_holds_its_deliveries_and_resuming_releases_them() {
     let ids = [node.publish(lane), node.publish(lane)];
     node.pass(3_600_000);
     assert_eq!((node.take_sent(), node.held(lane)), (vec![], Some(HoldReason::Paused)));
-    node.command(lane, Command::Resume);
+    node.command(lane, Command::Resume { skip_head: false });
     assert_eq!(node.drain(lane), ids);
     assert!(node.holds.contains(&(HoldReason::Paused, Millis::hours(1))), "{:?}", node.holds);
 }
@@ -447,10 +326,10 @@ fn what_is_withdrawn_is_not_sent_and_what_is_under_way_may_still_succeed() {
     let mut node = Node::new(10);
     let lane = node.lane(one_at_a_time());
     let (a, b, c) = (node.publish(lane), node.publish(lane), node.publish(lane));
-    node.command(lane, Command::Cancel(b, Withdrawn::ByRequest));
+    node.withdraw(lane, b);
     assert_eq!(node.settled.last().unwrap().status.word(), "cancelled");
-    node.command(lane, Command::Cancel(a, Withdrawn::ByRequest));
-    node.command(lane, Command::Cancel(c, Withdrawn::ByRequest));
+    node.withdraw(lane, a);
+    node.withdraw(lane, c);
     node.answer(lane, a, OK);
     assert_eq!(
         node.settled.last().unwrap().status,

@@ -27,7 +27,8 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Stored {
     open: BTreeMap<Place, Delivery>,
-    saved: Option<SavedLane>,
+    /// State and timeouts, encoded: so that every restart reads what the real store would hold.
+    saved: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Memory {
@@ -48,8 +49,9 @@ impl Memory {
         self.open
     }
     /// A lane's state as it was last stored.
-    pub fn saved_lane(&self, index: usize) -> Option<&SavedLane> {
-        self.lanes[index].saved.as_ref()
+    pub fn saved_lane(&self, index: usize) -> Option<SavedLane> {
+        let (state, timeouts) = self.lanes[index].saved.as_ref()?;
+        Some(SavedLane::decode(state, Some(timeouts)).expect("it was encoded here"))
     }
 
     /// A delivery is accepted.
@@ -79,8 +81,8 @@ impl Memory {
     }
 
     /// A lane has a new state.
-    pub fn save_lane(&mut self, lane: LaneId, saved: SavedLane) {
-        self.lanes[lane.index()].saved = Some(saved);
+    pub fn save_lane(&mut self, lane: LaneId, saved: &SavedLane) {
+        self.lanes[lane.index()].saved = Some((saved.encode_state(), saved.encode_timeouts()));
     }
 
     /// When the next open delivery goes stale.

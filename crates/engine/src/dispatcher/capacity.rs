@@ -32,6 +32,8 @@ impl Trust {
 #[derive(Debug)]
 pub(super) struct Capacity {
     slots: u32,
+    /// Nothing starts for now.
+    held: bool,
     in_flight: [u32; Trust::ALL.len()],
     /// First attempts of lanes without a past, by start.
     first: VecDeque<(Mono, LaneId)>,
@@ -39,11 +41,15 @@ pub(super) struct Capacity {
 
 impl Capacity {
     pub(super) fn new(slots: u32) -> Self {
-        Self { slots: slots.max(1), in_flight: [0; 3], first: VecDeque::new() }
+        Self { slots: slots.max(1), held: false, in_flight: [0; 3], first: VecDeque::new() }
     }
     /// No more slots: what is in flight ends, nothing starts.
     pub(super) const fn close(&mut self) {
         self.slots = 0;
+    }
+    /// While it is held, what is in flight ends and nothing starts; then it goes on.
+    pub(super) const fn hold(&mut self, hold: bool) {
+        self.held = hold;
     }
     pub(super) fn in_flight(&self) -> u32 {
         self.in_flight.iter().sum()
@@ -55,7 +61,8 @@ impl Capacity {
     /// Whether a lane of this trust may have one more slot.
     pub(super) fn admits(&self, trust: Trust) -> bool {
         let (unproven, suspect) = (self.in_flight_of(Trust::Unproven), self.in_flight_of(Trust::Suspect));
-        self.in_flight() < self.slots
+        !self.held
+            && self.in_flight() < self.slots
             && match trust {
                 Trust::Proven => true,
                 Trust::Unproven => unproven + suspect < (self.slots / 2).max(1),

@@ -14,7 +14,6 @@
 mod parts;
 mod refill;
 
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::delivery::{Delivery, OwnTime, Place, Status};
@@ -257,6 +256,14 @@ impl Queue {
             Some(Head::Exposed { id: head, .. }) if head != id => Turn::Behind(head),
             Some(Head::Halted { id: head }) => Turn::Halted(head),
             _ => Turn::Its,
+        }
+    }
+
+    /// The delivery that has the turn in `line`, if it is known and the line does not stand.
+    pub(super) fn head(&self, line: &Line) -> Option<DeliveryId> {
+        match self.lines.get(line)?.head {
+            Head::Exposed { id, .. } => Some(id),
+            Head::None | Head::Halted { .. } => None,
         }
     }
 

@@ -475,7 +475,7 @@ impl<O: Observer> Sim<O> {
             match op {
                 Op::Accept(lane, delivery, _) => self.accepted(lane, *delivery),
                 Op::Settle(lane, delivery, mark) => self.settled(lane, &delivery, mark),
-                Op::Save(lane, saved) => self.backing.save_lane(lane, *saved),
+                Op::Save(lane, saved) => self.backing.save_lane(lane, &saved),
             }
         }
     }

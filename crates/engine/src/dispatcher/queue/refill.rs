@@ -132,7 +132,8 @@ impl Queue {
             Status::RetryScheduled { at, .. } => self.timed.get(&(at, delivery.place)),
             _ => None,
         };
-        let shelf = self.shelves.get(&Group::of(delivery, policy)).and_then(|shelf| shelf.get(delivery.place));
+        let shelf =
+            self.shelves.get(&Group::of(delivery, policy)).and_then(|shelf| shelf.get(delivery.place));
         shelf.or_else(behind).or_else(timed).is_some()
     }
 }

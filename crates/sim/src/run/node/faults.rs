@@ -75,7 +75,7 @@ impl<O: Observer> Sim<O> {
         self.dispatcher = Dispatcher::new(self.slots);
         for (index, (account, policy)) in self.policies.clone().into_iter().enumerate() {
             let fresh = || LaneState::new(&policy, now).save(&policy, now);
-            let saved = self.backing.saved_lane(index).cloned().unwrap_or_else(fresh);
+            let saved = self.backing.saved_lane(index).unwrap_or_else(fresh);
             let state = saved.restore(&policy, now, self.last_stop);
             self.dispatcher.open(account, policy, state, true);
         }

@@ -1,0 +1,130 @@
+//! A lane, to look at: for the driver, the API and the simulator.
+
+use std::sync::Arc;
+
+use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Status};
+use tidegate_core::gate::{self, Decision, Explanation, Question};
+use tidegate_core::id::DeliveryId;
+use tidegate_core::lane::{Attempt, LaneState, SavedLane};
+use tidegate_core::order::{Line, Turn};
+use tidegate_core::policy::Policy;
+use tidegate_core::refill::Wanted;
+use tidegate_core::time::{Now, Timestamp};
+
+use super::super::queue::Queue;
+use super::super::{AccountNo, LaneId};
+use super::{Lane, Mark};
+
+impl Lane {
+    /// Its number.
+    pub const fn id(&self) -> LaneId {
+        self.id
+    }
+    /// Whose it is.
+    pub const fn account(&self) -> AccountNo {
+        self.account
+    }
+    /// The state behind its gates.
+    pub const fn state(&self) -> &LaneState {
+        &self.state
+    }
+    /// The state in the form in which it is stored.
+    pub fn save(&self, now: Now) -> SavedLane {
+        self.state.save(&self.policy, now)
+    }
+    /// The state behind its gates as bytes, for the store: the same bytes as long as nothing has changed.
+    pub fn encode_state(&self, now: Now) -> Vec<u8> {
+        self.state.encode_state(&self.policy, now)
+    }
+    /// What its timeouts have learned as bytes, for the store.
+    pub fn encode_timeouts(&self) -> Vec<u8> {
+        self.state.encode_timeouts()
+    }
+    /// The policy in force.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+    /// The policy in force, to keep.
+    pub fn shared_policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy)
+    }
+    /// Whether its destination was deleted.
+    pub const fn is_retired(&self) -> bool {
+        self.retired
+    }
+    /// Deliveries that wait in memory; the store may have more.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+    /// Deliveries that wait in memory, in no order that matters.
+    pub fn deliveries(&self) -> impl Iterator<Item = &Delivery> {
+        self.queue.iter()
+    }
+    /// Deliveries in flight, with their attempts.
+    pub fn in_flight(&self) -> impl Iterator<Item = (&Delivery, &Attempt)> {
+        self.flights.iter().map(|flight| (&flight.delivery, &flight.attempt))
+    }
+    /// How many these are.
+    pub fn in_flight_count(&self) -> usize {
+        self.flights.len()
+    }
+    /// Whether this delivery is one of them.
+    pub fn is_in_flight(&self, delivery: DeliveryId) -> bool {
+        self.flights.iter().any(|flight| flight.delivery.id == delivery)
+    }
+    /// How many of the deliveries that wait in memory go before this one, if it is one of them: those that are due, the
+    /// more urgent first, then the earlier; those that wait for a time of their own, by that.
+    pub fn position(&self, delivery: DeliveryId) -> Option<usize> {
+        let rank = |delivery: &Delivery| match delivery.status {
+            Status::RetryScheduled { at, .. } => (Some(at), delivery.priority, delivery.place),
+            _ => (None, delivery.priority, delivery.place),
+        };
+        let own = self.queue.iter().find(|other| other.id == delivery).map(rank)?;
+        Some(self.queue.iter().filter(|other| rank(other) < own).count())
+    }
+    /// Whose turn it is in this delivery's line, as far as the lane knows.
+    pub fn turn(&self, delivery: &Delivery) -> Turn {
+        self.queue.turn(self.policy.ordering.line(delivery).as_ref(), delivery.id)
+    }
+    /// What has kept it from sending since when, if something does.
+    pub const fn held(&self) -> Option<(HoldReason, Timestamp)> {
+        self.state.held
+    }
+    /// How often a delivery that was due found no slot.
+    pub const fn slots_denied(&self) -> u64 {
+        self.slots_denied
+    }
+    /// How far it has got.
+    pub const fn mark(&self) -> Mark {
+        self.mark
+    }
+    /// How much a refill may bring.
+    pub fn wanted(&self) -> Wanted {
+        Queue::wanted(self.flights.len() + self.unsaved.len())
+    }
+    /// The lines that stand: a refill need not bring anything of them.
+    pub fn halted(&self) -> &[(Line, DeliveryId)] {
+        &self.state.halted
+    }
+
+    /// Every gate, as this lane sees it for `delivery`.
+    pub fn explain(&self, now: Now, delivery: &Delivery) -> Explanation {
+        let quiet = self.policy.quiet.mask_for(&delivery.event_type);
+        let mut explanation = gate::explain(&Question {
+            now,
+            delivery,
+            turn: self.turn(delivery),
+            quiet,
+            policy: &self.policy,
+            lane: &self.state,
+        });
+        // A hold that has only just ended is what made it late, though every gate is open by now.
+        if let (Decision::Finish(End::Expired(late @ Late::InQueue)), Some((reason, _))) =
+            (&mut explanation.decision, self.state.held)
+            && (reason != HoldReason::QuietHours || !quiet.is_empty())
+        {
+            *late = Late::Behind(reason);
+        }
+        explanation
+    }
+}

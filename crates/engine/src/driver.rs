@@ -1,0 +1,352 @@
+//! The driver: runs the machine. It carries what happens to the dispatcher, and does what the dispatcher says.
+//!
+//! ```text
+//!   writer thread ── Commit ──►┐                          ┌──► attempt: message, sender, answer ──┐
+//!   attempts ────── Answered ─►│ inbox ► step ► effects ──┼──► record: results, lanes, holds ──► store
+//!   store ───────── Refilled ─►│   ▲                      └──► refill ────────────────────────────┤
+//!   people ──────── Order ────►┘   └──────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! One task, one batch at a time: everything that has arrived is taken in, then what is to be written goes to the store as
+//! one record. Nothing in here waits for the network or the disk.
+
+mod effects;
+mod inbox;
+mod lanes;
+mod messages;
+mod recorder;
+mod view;
+
+pub use lanes::NewLane;
+pub use view::View;
+
+pub(crate) use inbox::{Arrival, Done, Order};
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use tidegate_core::delivery::{Delivery, Withdrawn};
+use tidegate_core::lane::{LastStop, Report};
+use tidegate_core::outcome::Outcome;
+use tidegate_core::time::{Millis, Now, Timestamp};
+use tidegate_store::event::{NewEvent, NewReplay};
+use tidegate_store::record::Commit;
+use tidegate_store::{DestinationNo, Store};
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::Instant;
+
+use crate::chance::Chance;
+use crate::clock::Clock;
+use crate::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId, Sending};
+use crate::metrics::Metrics;
+use crate::notice::Notice;
+use crate::sender::{Answer, Sender};
+use lanes::{Lanes, Record};
+use messages::Messages;
+use recorder::Recorder;
+
+/// Arrivals taken in at once: so many results in one record, and so long until the machine looks at the clock again.
+const BATCH: usize = 1_024;
+/// Results that may wait for their commit before nothing new starts: with a slow disk, what a crash would send twice.
+const MOST_UNSAVED: usize = 20_000;
+/// The tick that makes up for a lost wake-up, and looks at the store's health.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the driver works with, shared with the handle.
+pub(crate) struct Parts {
+    pub(crate) clock: Clock,
+    pub(crate) chance: Chance,
+    pub(crate) store: Store,
+    pub(crate) sender: Sender,
+    pub(crate) metrics: Metrics,
+    pub(crate) notices: broadcast::Sender<Arc<Notice>>,
+    /// The last number given.
+    pub(crate) sequence: AtomicU64,
+}
+
+/// The driver. See the module's description.
+pub(crate) struct Driver {
+    parts: Arc<Parts>,
+    dispatcher: Dispatcher,
+    lanes: Lanes,
+    messages: Messages,
+    recorder: Recorder,
+    effects: Vec<Effect>,
+    inbox: mpsc::UnboundedReceiver<Arrival>,
+    /// For the tasks that the driver starts.
+    outbox: mpsc::UnboundedSender<Arrival>,
+    last_stop: LastStop,
+    started: bool,
+    leaving: Option<Leaving>,
+}
+
+/// The node is to stop.
+struct Leaving {
+    until: Instant,
+    done: Vec<Done>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        parts: Arc<Parts>,
+        slots: u32,
+        last_stop: LastStop,
+        inbox: mpsc::UnboundedReceiver<Arrival>,
+        outbox: mpsc::UnboundedSender<Arrival>,
+    ) -> Self {
+        let mut dispatcher = Dispatcher::new(slots);
+        dispatcher.hold_starts(true);
+        Self {
+            parts,
+            dispatcher,
+            lanes: Lanes::default(),
+            messages: Messages::default(),
+            recorder: Recorder::default(),
+            effects: Vec::new(),
+            inbox,
+            outbox,
+            last_stop,
+            started: false,
+            leaving: None,
+        }
+    }
+
+    /// Runs until the node leaves.
+    pub(crate) async fn run(mut self) {
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let alarm = tokio::time::sleep(TICK);
+        tokio::pin!(alarm);
+        loop {
+            tokio::select! {
+                biased;
+                count = self.inbox.recv_many(&mut batch, BATCH) => if count == 0 { return },
+                () = &mut alarm => {}
+                _ = tick.tick() => {}
+            }
+            self.hold_or_start();
+            self.step(Input::Wake);
+            for arrival in batch.drain(..) {
+                self.take_in(arrival);
+            }
+            self.flush(false);
+            if self.has_left() {
+                return;
+            }
+            alarm.as_mut().reset(self.next_look());
+        }
+    }
+
+    fn now(&self) -> Now {
+        self.parts.clock.now()
+    }
+
+    /// When the machine wants to be looked at again. The tick comes in any case.
+    fn next_look(&self) -> Instant {
+        let now = self.now().wall;
+        let wait = self.dispatcher.next_wake().map_or(Millis::minutes(1), |at| at - now);
+        let leaving = self.leaving.as_ref().map(|leaving| leaving.until);
+        let wake = Instant::now() + Duration::from_millis(wait.get().max(0).unsigned_abs()).min(TICK * 60);
+        leaving.map_or(wake, |until| until.min(wake))
+    }
+
+    /// One step of the machine, and what it asks for.
+    fn step(&mut self, input: Input) {
+        self.dispatcher.step(self.now(), input, &mut self.effects);
+        self.carry_out(None);
+    }
+
+    /// Nothing starts while its result could not be written down.
+    fn hold_or_start(&mut self) {
+        let hold = !self.started
+            || self.leaving.is_some()
+            || self.recorder.unsaved() > MOST_UNSAVED
+            || self.parts.store.status().full;
+        self.dispatcher.hold_starts(hold);
+    }
+
+    fn take_in(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Commit(commit) => self.committed(commit),
+            Arrival::Answered { lane, sending, answer } => self.answered(lane, &sending, *answer),
+            Arrival::Refilled { lane, refilled } => {
+                self.lanes.get_mut(lane).after_key = refilled.after_key;
+                self.step(Input::Refilled { lane, refill: refilled.refill });
+            }
+            Arrival::Overdue(overdue) => {
+                for overdue in overdue {
+                    if let Some(lane) = self.lanes.find(overdue.destination) {
+                        self.step(Input::Overdue { lane, delivery: Box::new(overdue.delivery) });
+                    }
+                }
+            }
+            Arrival::Order(order) => self.obey(order),
+        }
+    }
+
+    fn committed(&mut self, commit: Commit) {
+        let metrics = &self.parts.metrics;
+        Metrics::count(&metrics.commits, 1);
+        metrics.commit_duration.observe_us(commit.took_micros);
+        Metrics::count(&metrics.events_accepted, commit.accepted.len());
+        for ticket in commit.recorded {
+            for (lane, mark) in self.recorder.committed(ticket) {
+                self.step(Input::Saved { lane, mark });
+            }
+        }
+        for event in commit.accepted {
+            self.accepted(event);
+        }
+        for NewReplay { destination, delivery, .. } in commit.replays {
+            self.deliver(destination, delivery);
+        }
+    }
+
+    fn accepted(&mut self, event: NewEvent) {
+        let NewEvent { message, deliveries, .. } = event;
+        Metrics::count(&self.parts.metrics.deliveries_accepted, deliveries.len());
+        let open = deliveries.iter().filter(|(_, delivery)| !delivery.status.is_final());
+        self.messages.keep(open.map(|(_, delivery)| delivery.id.sequence()), &message);
+        for (destination, delivery) in deliveries {
+            self.deliver(destination, delivery);
+        }
+    }
+
+    /// A delivery is in the store: into its lane. Its destination may have been deleted while it was being accepted.
+    fn deliver(&mut self, destination: DestinationNo, delivery: Delivery) {
+        let Some(lane) = self.lanes.find(destination) else { return };
+        if self.lanes.get(lane).retired {
+            let by = Withdrawn::DestinationDeleted;
+            self.step(Input::Withdraw { lane, delivery: Box::new(delivery), by });
+        } else {
+            self.step(Input::Accepted { lane, delivery });
+        }
+    }
+
+    fn answered(&mut self, lane: LaneId, sending: &Sending, answer: Answer) {
+        self.parts.metrics.attempt(&answer.report.outcome, answer.report.elapsed);
+        let input = Input::Finished {
+            lane,
+            delivery: sending.delivery,
+            report: answer.report,
+            draw: self.parts.chance.draw(),
+        };
+        self.dispatcher.step(self.now(), input, &mut self.effects);
+        self.carry_out(Some((sending, answer)));
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Open(lane) => self.open(&lane),
+            Order::Adopt(destination, policy, endpoint) => {
+                if let Some(lane) = self.lanes.find(destination) {
+                    self.lanes.get_mut(lane).point_to(endpoint);
+                    self.step(Input::Adopt { lane, policy });
+                    self.recorder.touched.insert(lane);
+                }
+            }
+            Order::Command(destination, command, done) => {
+                if let Some(lane) = self.lanes.find(destination) {
+                    self.lanes.get_mut(lane).retired |= command == Command::Retire;
+                    self.step(Input::Command { lane, command });
+                }
+                self.recorder.tell(done);
+            }
+            Order::Withdraw(deliveries, by, done) => {
+                for (destination, delivery) in deliveries {
+                    if let Some(lane) = self.lanes.find(destination) {
+                        self.step(Input::Withdraw { lane, delivery: Box::new(delivery), by });
+                    }
+                }
+                self.recorder.tell(done);
+            }
+            Order::Hasten(destination, delivery, done) => {
+                if let Some(lane) = self.lanes.find(destination) {
+                    self.step(Input::Hasten { lane, delivery });
+                }
+                self.recorder.tell(done);
+            }
+            Order::Look(look) => look(&View {
+                now: self.now(),
+                dispatcher: &self.dispatcher,
+                by_destination: &self.lanes.by_destination,
+            }),
+            Order::Go => {
+                self.started = true;
+                self.step(Input::Wake);
+            }
+            Order::Leave(limit, done) => self.leave(limit, done),
+        }
+    }
+
+    fn open(&mut self, lane: &NewLane) {
+        let now = self.now();
+        let backlog = lane.stored.as_ref().is_some_and(|stored| stored.open > 0);
+        let state = lane.state(now, self.last_stop);
+        let account = AccountNo(lane.account.0);
+        let id = self.dispatcher.open(account, Arc::clone(&lane.policy), state, backlog);
+        self.lanes.add(id, Record::new(lane, now));
+        if lane.stored.is_some() {
+            self.recorder.touched.insert(id);
+        }
+    }
+
+    fn leave(&mut self, limit: Duration, done: Done) {
+        let until = Instant::now() + limit;
+        let leaving = self.leaving.get_or_insert(Leaving { until, done: Vec::new() });
+        leaving.until = leaving.until.min(until);
+        leaving.done.push(done);
+        self.dispatcher.stop_starting();
+    }
+
+    /// Hands what is to be written to the store.
+    fn flush(&mut self, all: bool) {
+        let now = self.now();
+        let mut saves = Vec::new();
+        for lane in std::mem::take(&mut self.recorder.touched) {
+            saves.extend(self.lanes.get_mut(lane).unsaved(self.dispatcher.lane(lane), now, all));
+        }
+        self.recorder.flush(&self.parts.store, now.wall, saves);
+    }
+
+    /// Whether everything is done that had to be done before leaving. What is still out when the time is up is cut off,
+    /// and goes back to its queue: it may be sent twice.
+    fn has_left(&mut self) -> bool {
+        let Some(leaving) = &mut self.leaving else { return false };
+        let late = Instant::now() >= leaving.until;
+        if self.dispatcher.in_flight() > 0 {
+            if !late {
+                return false;
+            }
+            self.cut_off();
+        }
+        self.recorder.touched = self.dispatcher.lanes().iter().filter(|lane| lane.mark().starts > 0).map(|lane| lane.id()).collect();
+        self.flush(true);
+        for done in self.leaving.take().map(|leaving| leaving.done).into_iter().flatten() {
+            let _gone = done.send(());
+        }
+        true
+    }
+
+    fn cut_off(&mut self) {
+        let out: Vec<(LaneId, _, Now)> = (self.dispatcher.lanes().iter())
+            .flat_map(|lane| lane.in_flight().map(|(delivery, attempt)| (lane.id(), delivery.id, attempt.started)))
+            .collect();
+        tracing::warn!(attempts = out.len(), "cut off at the end of the drain: these may be sent twice");
+        for (lane, delivery, started) in out {
+            let now = self.now();
+            let report = Report {
+                outcome: Outcome::Cancelled,
+                elapsed: now.mono.since(started.mono),
+                rate_hint: None,
+            };
+            self.step(Input::Finished { lane, delivery, report, draw: self.parts.chance.draw() });
+        }
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        self.now().wall
+    }
+}

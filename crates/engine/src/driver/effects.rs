@@ -1,0 +1,217 @@
+//! Does what the machine says: makes attempts, collects results, asks the store for more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::delivery::{Delivery, End, Status};
+use tidegate_core::id::{AttemptId, DeliveryId};
+use tidegate_core::lane::{Attempt, Report};
+use tidegate_core::outcome::{NetworkFault, Outcome};
+use tidegate_core::time::Millis;
+use tidegate_store::StoreError;
+use tidegate_store::delivery::StoredAttempt;
+use tidegate_store::event::Message;
+use tidegate_store::lane::{RefillQuery, Refilled};
+use tidegate_store::record::{HoldRow, NoticeRow, Settled};
+
+use super::inbox::Arrival;
+use super::{Driver, Parts};
+use crate::dispatcher::{Effect, LaneId, Mark, Sending};
+use crate::metrics::Metrics;
+use crate::notice::{self, Notice};
+use crate::sender::{Answer, Request};
+
+/// How long to wait before a read that failed is tried again.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+
+impl Driver {
+    /// Carries out all effects of a step. `answered`: the attempt whose end the step was about, for the log.
+    pub(super) fn carry_out(&mut self, mut answered: Option<(&Sending, Answer)>) {
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send { lane, sending } => self.send(lane, sending),
+                Effect::Settle { lane, delivery, attempt, mark } => {
+                    let attempt = attempt.map(|(attempt, report)| {
+                        let detail = answered.take();
+                        self.log(lane, delivery.id, delivery.attempts_made, &attempt, &report, detail)
+                    });
+                    self.settle(lane, mark, delivery, attempt);
+                }
+                Effect::SaveLane { lane } => {
+                    self.recorder.touched.insert(lane);
+                }
+                Effect::Refill { lane } => self.refill(lane),
+                Effect::Held { lane, reason, since, until } => {
+                    let destination = self.lanes.get(lane).destination;
+                    self.recorder.holds.push(HoldRow { destination, reason, since, until });
+                }
+                Effect::Changed { lane, aftermath } => {
+                    for (kind, detail) in notice::changes(&aftermath) {
+                        self.tell_change(lane, kind, detail);
+                    }
+                }
+            }
+        }
+        self.effects = effects;
+    }
+
+    /// Starts an attempt. The message is at hand, or the attempt reads it first.
+    fn send(&mut self, lane: LaneId, sending: Sending) {
+        let record = self.lanes.get(lane);
+        let (endpoint, pool) = (Arc::clone(&record.endpoint), Arc::clone(&record.pool));
+        let message = self.messages.get(sending.delivery.sequence());
+        let (parts, outbox) = (Arc::clone(&self.parts), self.outbox.clone());
+        tokio::spawn(async move {
+            let message = match message {
+                Some(message) => Ok(message),
+                None => read_message(&parts, &sending).await,
+            };
+            let answer = match message {
+                Ok(message) => {
+                    let request = Request {
+                        endpoint,
+                        message,
+                        delivery: sending.delivery,
+                        number: sending.number,
+                        expires_at: sending.expires_at,
+                        timeout: sending.attempt.timeout,
+                        now: sending.attempt.started.wall,
+                    };
+                    parts.sender.send(&pool, request).await
+                }
+                Err(answer) => *answer,
+            };
+            let arrival = Arrival::Answered { lane, sending: Box::new(sending), answer: Box::new(answer) };
+            // The driver is gone only when the node has left: the attempt counts as cut off then.
+            let _left = outbox.send(arrival);
+        });
+    }
+
+    fn settle(
+        &mut self,
+        lane: LaneId,
+        mark: Mark,
+        delivery: Box<Delivery>,
+        attempt: Option<StoredAttempt>,
+    ) {
+        let (account, destination) = (self.lanes.get(lane).account, self.lanes.get(lane).destination);
+        let now = self.timestamp();
+        if let Status::Final(end) = delivery.status {
+            self.messages.forget(delivery.id.sequence());
+            self.parts.metrics.end(&end);
+            if end == End::Delivered {
+                self.parts.metrics.delivery_latency.observe(now - delivery.accepted_at);
+            }
+        }
+        if self.parts.notices.receiver_count() > 0 {
+            let notice = Notice::of_delivery(account, destination, now, &delivery);
+            let _nobody = self.parts.notices.send(Arc::new(notice));
+        }
+        self.recorder.settle(lane, mark, Settled { account, destination, delivery, attempt });
+    }
+
+    /// The attempt's line in the log and its row in the store.
+    fn log(
+        &self,
+        lane: LaneId,
+        delivery: DeliveryId,
+        number: u32,
+        attempt: &Attempt,
+        report: &Report,
+        detail: Option<(&Sending, Answer)>,
+    ) -> StoredAttempt {
+        let destination = self.lanes.get(lane).destination;
+        let (error, response_headers, response_body) = detail.map_or_else(Default::default, |(_, answer)| {
+            (answer.error, answer.response_headers, answer.response_body)
+        });
+        tracing::debug!(
+            delivery = %delivery,
+            destination = destination.0,
+            number,
+            outcome = report.outcome.word(),
+            status = report.outcome.status(),
+            took_ms = report.elapsed.get(),
+            "attempt"
+        );
+        StoredAttempt {
+            id: AttemptId::numbered(self.parts.number(1), self.parts.chance.draw()),
+            delivery,
+            destination,
+            number,
+            started_at: attempt.started.wall,
+            response_time: report.elapsed,
+            timeout: attempt.timeout,
+            outcome: report.outcome,
+            error,
+            response_headers,
+            response_body: response_body.into(),
+            probe: attempt.probe,
+        }
+    }
+
+    fn tell_change(&mut self, lane: LaneId, kind: &'static str, detail: String) {
+        let record = self.lanes.get(lane);
+        let (account, destination, at) = (record.account, record.destination, self.timestamp());
+        tracing::info!(destination = destination.0, kind, detail, "destination");
+        self.recorder.touched.insert(lane);
+        self.recorder.notices.push(NoticeRow { destination, at, kind: kind.to_owned(), detail: detail.clone() });
+        let notice = Notice { account, destination, at, kind, delivery: None, status: None, detail };
+        let _nobody = self.parts.notices.send(Arc::new(notice));
+    }
+
+    fn refill(&self, lane: LaneId) {
+        Metrics::count(&self.parts.metrics.refills, 1);
+        let (record, machine) = (self.lanes.get(lane), self.dispatcher.lane(lane));
+        let query = RefillQuery {
+            destination: record.destination,
+            policy: machine.shared_policy(),
+            wanted: machine.wanted(),
+            halted: machine.halted().iter().map(|(line, _)| line.clone()).collect(),
+            now: self.timestamp(),
+            after_key: record.after_key.clone(),
+        };
+        let (parts, outbox) = (Arc::clone(&self.parts), self.outbox.clone());
+        tokio::spawn(async move {
+            if let Some(refilled) = read_refill(&parts, query).await {
+                let _left = outbox.send(Arrival::Refilled { lane, refilled: Box::new(refilled) });
+            }
+        });
+    }
+}
+
+/// The message of a delivery that waited so long that it is only in the store.
+async fn read_message(parts: &Parts, sending: &Sending) -> Result<Arc<Message>, Box<Answer>> {
+    Metrics::count(&parts.metrics.messages_read, 1);
+    match parts.store.message(sending.delivery).await {
+        Ok(Some(message)) => Ok(message),
+        Ok(None) => {
+            tracing::error!(delivery = %sending.delivery, "its event is not in the store");
+            Err(Box::new(Answer::without_answer(
+                Outcome::NetworkError(NetworkFault::BadResponse),
+                Millis::ZERO,
+                "its event is not in the store",
+            )))
+        }
+        Err(error) => {
+            tracing::error!(delivery = %sending.delivery, %error, "its event cannot be read");
+            tokio::time::sleep(READ_AGAIN).await;
+            Err(Box::new(Answer::without_answer(Outcome::Cancelled, Millis::ZERO, "its event cannot be read")))
+        }
+    }
+}
+
+/// The lane waits for the answer, so there must be one, unless we leave.
+async fn read_refill(parts: &Parts, mut query: RefillQuery) -> Option<Refilled> {
+    loop {
+        match parts.store.refill(query.clone()).await {
+            Ok(refilled) => return Some(refilled),
+            Err(StoreError::Closed) => return None,
+            Err(error) => {
+                tracing::error!(destination = query.destination.0, %error, "cannot read its backlog");
+                tokio::time::sleep(READ_AGAIN).await;
+                query.now = parts.clock.now().wall;
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Collects what is to be written, hands it to the store in groups, and knows who waits for which commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_core::time::Timestamp;
+use tidegate_store::Store;
+use tidegate_store::record::{HoldRow, LaneSave, NoticeRow, Record, Settled};
+
+use super::inbox::Done;
+use crate::dispatcher::{LaneId, Mark};
+
+/// What waits for the next record, and what was handed over.
+#[derive(Default)]
+pub(super) struct Recorder {
+    pub(super) settled: Vec<Settled>,
+    pub(super) holds: Vec<HoldRow>,
+    pub(super) notices: Vec<NoticeRow>,
+    /// Lanes whose state may have changed.
+    pub(super) touched: BTreeSet<LaneId>,
+    marks: BTreeMap<LaneId, Mark>,
+    waiters: Vec<Done>,
+    under_way: BTreeMap<u64, Handed>,
+    tickets: u64,
+    unsaved: usize,
+}
+
+/// A record that the store has, but has not committed yet.
+struct Handed {
+    marks: BTreeMap<LaneId, Mark>,
+    waiters: Vec<Done>,
+    settled: usize,
+}
+
+impl Recorder {
+    /// A delivery has a new state, and its lane has got this far.
+    pub(super) fn settle(&mut self, lane: LaneId, mark: Mark, settled: Settled) {
+        self.settled.push(settled);
+        self.marks.insert(lane, mark);
+        self.touched.insert(lane);
+    }
+    /// Tell this one when everything so far is committed.
+    pub(super) fn tell(&mut self, done: Done) {
+        self.waiters.push(done);
+    }
+    /// Results that are not committed.
+    pub(super) fn unsaved(&self) -> usize {
+        self.unsaved + self.settled.len()
+    }
+
+    /// Hands over what there is. Who waits for a commit that changes nothing is told when what is under way is committed.
+    pub(super) fn flush(&mut self, store: &Store, now: Timestamp, lanes: Vec<LaneSave>) {
+        let nothing = self.settled.is_empty()
+            && self.holds.is_empty()
+            && self.notices.is_empty()
+            && lanes.is_empty()
+            && self.marks.is_empty();
+        if nothing {
+            match self.under_way.last_entry() {
+                Some(mut last) => last.get_mut().waiters.append(&mut self.waiters),
+                None => self.waiters.drain(..).for_each(answer),
+            }
+            return;
+        }
+        self.tickets += 1;
+        let settled = std::mem::take(&mut self.settled);
+        self.unsaved += settled.len();
+        let handed = Handed {
+            marks: std::mem::take(&mut self.marks),
+            waiters: std::mem::take(&mut self.waiters),
+            settled: settled.len(),
+        };
+        self.under_way.insert(self.tickets, handed);
+        store.record(Record {
+            now,
+            ticket: self.tickets,
+            settled,
+            lanes,
+            holds: std::mem::take(&mut self.holds),
+            notices: std::mem::take(&mut self.notices),
+        });
+    }
+
+    /// A record is committed: how far its lanes have got.
+    pub(super) fn committed(&mut self, ticket: u64) -> BTreeMap<LaneId, Mark> {
+        let Some(handed) = self.under_way.remove(&ticket) else { return BTreeMap::new() };
+        self.unsaved -= handed.settled;
+        handed.waiters.into_iter().for_each(answer);
+        handed.marks
+    }
+}
+
+/// Whoever asked may have gone away meanwhile.
+fn answer(done: Done) {
+    let _gone = done.send(());
+}

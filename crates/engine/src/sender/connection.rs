@@ -1,0 +1,195 @@
+//! An open HTTP connection, and one exchange on it.
+//!
+//! HTTP/1.1 is driven by the task that waits for the response: no other task reads or writes, so an attempt on a kept
+//! connection costs no wake-up but the socket's own. HTTP/2 is shared by attempts and needs a task of its own.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use http::response::Parts;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+
+use super::stream::Stream;
+
+/// The largest head of a response, in bytes: eight times what real ones have. (hyper stops at 100 headers by itself.)
+const MAX_HEAD: usize = 64 * 1024;
+/// What an HTTP/1.1 connection buffers: a head must fit.
+const MAX_BUFFER: usize = MAX_HEAD + 8 * 1024;
+/// What a peer may send on one HTTP/2 stream before we read it: as much as we ever read of a body.
+const STREAM_WINDOW: u32 = 64 * 1024;
+/// The same for a whole HTTP/2 connection.
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+type Outgoing = Full<Bytes>;
+type Request = http::Request<Outgoing>;
+
+/// Which form a request must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// An open connection on which no request is waiting.
+pub(super) enum Connection {
+    Http1(Box<Http1>),
+    Http2(http2::SendRequest<Outgoing>),
+}
+
+/// Both halves of an HTTP/1.1 connection.
+pub(super) struct Http1 {
+    requests: http1::SendRequest<Outgoing>,
+    /// Reads and writes; `None` once it has come to its end.
+    driver: Option<http1::Connection<TokioIo<Stream>, Outgoing>>,
+}
+
+/// A complete head, its body yet to be read, and the connection that it comes on.
+pub(super) struct Exchanged {
+    pub(super) head: Parts,
+    pub(super) body: Incoming,
+    pub(super) connection: Connection,
+}
+
+/// No complete head came.
+pub(super) struct Unanswered {
+    pub(super) error: hyper::Error,
+    /// Nothing of the request was written: it may go on another connection.
+    pub(super) unsent: bool,
+}
+
+impl Connection {
+    /// Speaks HTTP/1.1 on `stream`.
+    pub(super) async fn http1(stream: Stream) -> hyper::Result<Self> {
+        let mut settings = http1::Builder::new();
+        settings.max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
+        let (requests, driver) = settings.handshake(TokioIo::new(stream)).await?;
+        Ok(Self::Http1(Box::new(Http1 { requests, driver: Some(driver) })))
+    }
+
+    /// Speaks HTTP/2 on `stream`. Its task ends when the last handle goes, or the peer does.
+    pub(super) async fn http2(stream: Stream) -> hyper::Result<Self> {
+        let mut settings = http2::Builder::new(TokioExecutor::new());
+        settings
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX));
+        let (requests, driver) = settings.handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(driver);
+        Ok(Self::Http2(requests))
+    }
+
+    /// Sends one request and waits for the head of its response.
+    pub(super) async fn exchange(
+        self,
+        compose: impl Fn(Protocol) -> Request,
+    ) -> Result<Exchanged, Unanswered> {
+        let (sent, connection) = match self {
+            Self::Http1(mut http1) => {
+                let sent = http1.exchange(compose(Protocol::Http1)).await;
+                (sent, Self::Http1(http1))
+            }
+            Self::Http2(mut requests) => {
+                (requests.try_send_request(compose(Protocol::Http2)).await, Self::Http2(requests))
+            }
+        };
+        match sent {
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                Ok(Exchanged { head, body, connection })
+            }
+            Err(mut failed) => {
+                Err(Unanswered { unsent: failed.take_message().is_some(), error: failed.into_error() })
+            }
+        }
+    }
+
+    /// Reads at most `limit` bytes of a body. Also says whether that was all of it.
+    pub(super) async fn read(&mut self, mut body: Incoming, limit: usize) -> (Bytes, bool) {
+        let mut read = BytesMut::new();
+        while !body.is_end_stream() {
+            let frame = match self {
+                Self::Http1(http1) => http1.frame(&mut body).await,
+                Self::Http2(_) => body.frame().await,
+            };
+            match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
+                None => break,
+                Some(Err(_)) => return (read.freeze(), false),
+                Some(Ok(Err(_trailers))) => {}
+                Some(Ok(Ok(data))) if read.len() + data.len() > limit => {
+                    read.extend_from_slice(&data[..limit - read.len()]);
+                    return (read.freeze(), false);
+                }
+                Some(Ok(Ok(data))) => read.extend_from_slice(&data),
+            }
+        }
+        (read.freeze(), true)
+    }
+
+    /// After a whole response: whether another request may follow on it.
+    pub(super) async fn settle(&mut self) -> bool {
+        match self {
+            Self::Http1(http1) => http1.is_open().await && http1.requests.is_ready(),
+            Self::Http2(requests) => !requests.is_closed(),
+        }
+    }
+}
+
+impl Http1 {
+    async fn exchange(
+        &mut self,
+        request: Request,
+    ) -> Result<http::Response<Incoming>, TrySendError<Request>> {
+        // One look before writing: a peer that has closed meanwhile must not cost an attempt.
+        self.is_open().await;
+        let mut response = pin!(self.requests.try_send_request(request));
+        let driver = &mut self.driver;
+        poll_fn(|cx| drive(driver, cx, |silent| response.as_mut().poll(silent))).await
+    }
+
+    async fn frame(&mut self, body: &mut Incoming) -> Option<hyper::Result<hyper::body::Frame<Bytes>>> {
+        let driver = &mut self.driver;
+        poll_fn(|cx| {
+            // Asking for a frame is what makes the driver read one.
+            if let Poll::Ready(frame) =
+                Pin::new(&mut *body).poll_frame(&mut Context::from_waker(Waker::noop()))
+            {
+                return Poll::Ready(frame);
+            }
+            drive(driver, cx, |silent| Pin::new(&mut *body).poll_frame(silent))
+        })
+        .await
+    }
+
+    /// Lets the driver see what the peer did meanwhile. One that has come to its end is dropped.
+    async fn is_open(&mut self) -> bool {
+        poll_fn(|cx| {
+            let ended = self.driver.as_mut().is_none_or(|driver| Pin::new(driver).poll(cx).is_ready());
+            if ended {
+                self.driver = None;
+            }
+            Poll::Ready(!ended)
+        })
+        .await
+    }
+}
+
+/// Reads and writes what can be, then looks at `what` comes out of it. Only the driver can bring that forward, and it
+/// has just been run, so `what` gets a waker that does nothing: there is no second wake-up.
+fn drive<T>(
+    driver: &mut Option<http1::Connection<TokioIo<Stream>, Outgoing>>,
+    cx: &mut Context<'_>,
+    mut what: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    let silent = &mut Context::from_waker(Waker::noop());
+    if driver.as_mut().is_some_and(|driver| Pin::new(driver).poll(cx).is_ready()) {
+        // Dropped, it hands back what it did not send and ends what it did not finish.
+        *driver = None;
+    }
+    what(silent)
+}
