@@ -15,7 +15,7 @@ use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
 use tidegate_core::settle::{Incoming, Terms, accept};
 use tidegate_core::time::Now;
 
-use crate::Row;
+use crate::row::{Bound, Row};
 use crate::stopwatch::per_second;
 
 /// 2026-05-01T05:30:00Z: half past midnight in Chicago.
@@ -41,7 +41,7 @@ pub(crate) fn measure() -> Vec<Row> {
             what: format!("gate decisions, {name}"),
             measured: questions(policy, decide),
             unit: "/s",
-            promised: Some(1_000_000.0),
+            required: Some(Bound::AtLeast(1_000_000.0)),
             limit: Some((limit, "calls that read the clock value")),
         })
         .collect();
@@ -49,7 +49,7 @@ pub(crate) fn measure() -> Vec<Row> {
         what: "explanations, in quiet hours".into(),
         measured: questions(&cases[2].1, explain),
         unit: "/s",
-        promised: None,
+        required: None,
         limit: None,
     });
     rows

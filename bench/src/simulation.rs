@@ -12,7 +12,7 @@ use tidegate_sim::scenario;
 use tidegate_sim::traffic::{Arrivals, Source, Template};
 use tidegate_sim::world::{Latency, Model};
 
-use crate::Row;
+use crate::row::{Bound, Row};
 use crate::stopwatch::{per_second, seconds};
 
 pub(crate) fn measure() -> Vec<Row> {
@@ -29,7 +29,7 @@ pub(crate) fn measure() -> Vec<Row> {
             ),
             measured: report.deliveries as f64 / took,
             unit: "/s",
-            promised: Some(300_000.0),
+            required: Some(Bound::AtLeast(300_000.0)),
             limit: Some((limit, "bare deliveries: three events of a heap and a draw each")),
         });
     }
@@ -37,14 +37,14 @@ pub(crate) fn measure() -> Vec<Row> {
         what: "memory after 30 simulated days".into(),
         measured: short,
         unit: "KiB",
-        promised: None,
+        required: None,
         limit: None,
     });
     rows.push(Row {
         what: "memory after 180 simulated days".into(),
         measured: long,
         unit: "KiB",
-        promised: None,
+        required: None,
         limit: None,
     });
     rows

@@ -18,14 +18,18 @@ struct Cli {
 enum Task {
     /// Run every test, after installing what the tests need on a Debian machine.
     Test,
-    /// Measure what is promised about speed, and print a table.
-    Bench,
+    /// Measure what is promised about speed, and print a table. What follows `--` goes to the benchmark.
+    Bench {
+        /// Such as `--only serve,isolation`.
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> Result<()> {
     match Cli::parse().task {
         Task::Test => test(),
-        Task::Bench => cargo(&["run", "--quiet", "--release", "--package", "tidegate-bench"]),
+        Task::Bench { arguments } => bench(&arguments),
     }
 }
 
@@ -41,6 +45,13 @@ fn test() -> Result<()> {
         ]))?;
     }
     cargo(&["test", "--workspace", "--locked"])
+}
+
+/// The server is measured as it is shipped, so it is built first.
+fn bench(arguments: &[String]) -> Result<()> {
+    cargo(&["build", "--release", "--package", "tidegate"])?;
+    let run = ["run", "--quiet", "--release", "--package", "tidegate-bench", "--"];
+    cargo(&run.into_iter().chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>())
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {

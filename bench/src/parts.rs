@@ -1,0 +1,118 @@
+//! What can be measured, in the order in which it is.
+
+mod crash;
+mod idle;
+mod isolation;
+mod limits;
+mod quiet;
+mod scale;
+mod serve;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use crate::api::sink_stats;
+use crate::row::Row;
+use crate::service::Place;
+use crate::sink::Stats;
+use crate::stopwatch::now;
+use crate::{gates, simulation};
+pub(crate) use limits::Limits;
+
+/// One part of the benchmarks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Simulated deliveries per second, and memory. First, while the process has no memory left over from others.
+    Simulation,
+    /// Gate decisions per second.
+    Gates,
+    /// What this machine can do at most: plain exchanges, and a relay without storage.
+    Limits,
+    /// End to end, in saturation.
+    Serve,
+    /// Latency of an idle system.
+    Idle,
+    /// What a hanging or throttling destination costs the others.
+    Isolation,
+    /// Millions of deliveries waiting.
+    Scale,
+    /// CPU while everything is held.
+    Quiet,
+    /// Killed at random moments under load.
+    Crash,
+}
+
+/// What the parts share.
+pub(crate) struct Bench {
+    pub(crate) place: Place,
+    /// Deliveries that wait in `scale`.
+    pub(crate) scale: u64,
+    /// How long `serve` publishes.
+    pub(crate) publish: Duration,
+    /// Pairs of runs, one with and one without.
+    pub(crate) pairs: usize,
+    limits: Option<Limits>,
+}
+
+impl Bench {
+    pub(crate) fn new(place: Place, scale: u64, seconds: u64, pairs: usize) -> Self {
+        Self { place, scale, publish: Duration::from_secs(seconds), pairs: pairs.max(1), limits: None }
+    }
+
+    /// The limits of this machine, measured once in a run.
+    pub(crate) async fn limits(&mut self) -> Result<Limits> {
+        if let Some(limits) = self.limits {
+            return Ok(limits);
+        }
+        let limits = limits::measure().await?;
+        self.limits = Some(limits);
+        Ok(limits)
+    }
+}
+
+impl Part {
+    /// Those that were asked for, or all.
+    pub(crate) fn in_order(only: &[Self]) -> Vec<Self> {
+        Self::value_variants().iter().copied().filter(|part| only.is_empty() || only.contains(part)).collect()
+    }
+
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    pub(crate) async fn measure(self, bench: &mut Bench) -> Result<Vec<Row>> {
+        match self {
+            Self::Simulation => Ok(simulation::measure()),
+            Self::Gates => Ok(gates::measure()),
+            Self::Limits => Ok(bench.limits().await?.rows()),
+            Self::Serve => serve::measure(bench).await,
+            Self::Idle => idle::measure(bench).await,
+            Self::Isolation => isolation::measure(bench).await,
+            Self::Scale => scale::measure(bench).await,
+            Self::Quiet => quiet::measure(bench).await,
+            Self::Crash => crash::measure(bench),
+        }
+    }
+}
+
+/// Waits until the sink has received so many different deliveries, and fails if it does not come to it while nothing new
+/// arrives for a while.
+async fn arrived(sink: &str, expected: u64) -> Result<Stats> {
+    const LONGEST_STANDSTILL: Duration = Duration::from_secs(20);
+    let (mut before, mut moved) = (0, now());
+    loop {
+        let stats = sink_stats(sink).await?;
+        if stats.distinct >= expected {
+            return Ok(stats);
+        }
+        if stats.received > before {
+            (before, moved) = (stats.received, now());
+        }
+        if moved.elapsed() > LONGEST_STANDSTILL {
+            bail!("{} of {expected} deliveries were received, then nothing more", stats.distinct);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

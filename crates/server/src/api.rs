@@ -1,0 +1,122 @@
+//! The API: one file per resource, one router, and the document that is made from the handlers.
+//!
+//! Handlers read a request with [`extract`], see who calls with [`Caller`](crate::auth::Caller), look things up in the
+//! [catalogue](crate::catalogue) or the store, and answer `{"data": …}` or an [`error::ApiError`]. What they decide about
+//! deliveries, they ask the core and the engine.
+
+pub(crate) mod error;
+pub(crate) mod etag;
+pub(crate) mod extract;
+pub(crate) mod openapi;
+pub(crate) mod page;
+mod publish;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::{Json, Router};
+use serde::Serialize;
+use tidegate_engine::Engine;
+use utoipa::{OpenApi, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+
+use self::error::ApiError;
+use crate::auth::Auth;
+use crate::catalogue::Catalogue;
+use crate::config::Config;
+
+/// What every handler has at hand. Clones share it.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Parts>);
+
+/// The parts of [`App`].
+pub(crate) struct Parts {
+    /// Sends, and keeps.
+    pub(crate) engine: Engine,
+    /// What owners asked for, in memory.
+    pub(crate) catalogue: Catalogue,
+    /// What the operator asked for.
+    pub(crate) config: Arc<Config>,
+    /// Who may do what.
+    pub(crate) auth: Auth,
+}
+
+impl App {
+    /// All parts together.
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// The envelope of every success.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Data<T> {
+    /// What was asked for.
+    pub(crate) data: T,
+}
+
+/// 200 with `{"data": …}`.
+pub(crate) fn ok<T: Serialize>(data: T) -> Json<Data<T>> {
+    Json(Data { data })
+}
+
+/// 201 with `{"data": …}`.
+pub(crate) fn created<T: Serialize>(data: T) -> (StatusCode, Json<Data<T>>) {
+    (StatusCode::CREATED, ok(data))
+}
+
+/// 202 with `{"data": …}`.
+pub(crate) fn accepted<T: Serialize>(data: T) -> (StatusCode, Json<Data<T>>) {
+    (StatusCode::ACCEPTED, ok(data))
+}
+
+/// For `#[serde(serialize_with = "crate::api::as_text")]`: ids and times as they are shown.
+pub(crate) fn as_text<T: std::fmt::Display, S: serde::Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// The same for what may be missing: null.
+pub(crate) fn as_optional_text<T: std::fmt::Display, S: serde::Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Every call, and the document that describes them. Each resource has `routes() -> OpenApiRouter<App>`.
+fn described() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(openapi::Document::openapi()).merge(publish::routes())
+}
+
+/// The whole API.
+pub(crate) fn router(app: App) -> Router {
+    let (router, document) = described().split_for_parts();
+    let document: bytes::Bytes =
+        document.to_json().expect("the document is made of strings and numbers").into();
+    let serve_document = move || {
+        let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
+        std::future::ready((json, document.clone()))
+    };
+    router
+        .route("/openapi.json", axum::routing::get(serve_document))
+        .fallback(|| {
+            std::future::ready(ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is no such path"))
+        })
+        .method_not_allowed_fallback(|| {
+            let message = "this path does not take this method";
+            std::future::ready(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message))
+        })
+        .with_state(app)
+}

@@ -1,0 +1,188 @@
+//! Lists: a page, and an opaque cursor for the next one.
+//!
+//! A query type names `limit`, `cursor` and `total` itself (so that unknown parameters are refused), and hands them to
+//! [`PageParams::new`].
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use tidegate_store::AccountNo;
+use utoipa::ToSchema;
+
+use super::error::ApiError;
+
+/// Items of a page where nobody says otherwise.
+pub(crate) const DEFAULT_LIMIT: usize = 25;
+/// Items of a page at most.
+pub(crate) const MAX_LIMIT: usize = 200;
+/// Above this a total is not counted out.
+pub(crate) const MAX_TOTAL: u64 = 10_000;
+/// Bytes of a cursor: the position, and a checksum over it, the list and the account.
+const POSITION: usize = 16;
+const CHECK: usize = 8;
+
+/// Which page is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageParams {
+    /// At most so many items.
+    pub(crate) limit: usize,
+    /// After this place in the list: what [`Cursor::encode`] was given.
+    pub(crate) cursor: Option<u128>,
+    /// Whether the total is wanted.
+    pub(crate) total: bool,
+}
+
+impl PageParams {
+    /// Checks what the query says. A cursor of another list or account, or none of ours, is 422.
+    pub(crate) fn new(
+        list: Cursor,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+        total: Option<bool>,
+    ) -> Result<Self, ApiError> {
+        let limit = limit.map_or(DEFAULT_LIMIT, |limit| limit as usize);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(ApiError::invalid("limit", format!("`limit` is {limit}; allowed: 1 to {MAX_LIMIT}")));
+        }
+        let cursor = cursor.map(|text| list.decode(text)).transpose()?;
+        Ok(Self { limit, cursor, total: total.unwrap_or(false) })
+    }
+}
+
+/// The cursors of one list of one account.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    /// Which list, e.g. `deliveries`.
+    pub(crate) list: &'static str,
+    /// Whose.
+    pub(crate) account: AccountNo,
+}
+
+impl Cursor {
+    /// The cursor for what comes after `position`.
+    pub(crate) fn encode(self, position: u128) -> String {
+        let mut bytes = position.to_be_bytes().to_vec();
+        bytes.extend_from_slice(&self.check(position));
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn decode(self, text: &str) -> Result<u128, ApiError> {
+        let refused = || ApiError::invalid("cursor", "`cursor` must be the `next_cursor` of this list");
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
+        let bytes: [u8; POSITION + CHECK] = bytes.try_into().map_err(|_| refused())?;
+        let (position, check) = bytes.split_at(POSITION);
+        let position = u128::from_be_bytes(position.try_into().map_err(|_| refused())?);
+        if self.check(position) == check { Ok(position) } else { Err(refused()) }
+    }
+
+    fn check(self, position: u128) -> [u8; CHECK] {
+        let mut hash = Sha256::new();
+        hash.update(self.list);
+        hash.update(self.account.0.to_be_bytes());
+        hash.update(position.to_be_bytes());
+        let hash = hash.finalize();
+        std::array::from_fn(|place| hash[place])
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListAnswer<T> {
+    /// What is on it. A page may be short while there is a next one.
+    pub(crate) items: Vec<T>,
+    /// For the next page; null on the last one.
+    #[schema(required = true)]
+    pub(crate) next_cursor: Option<String>,
+    /// All there are, where asked for: exact, or null above 10,000.
+    #[serde(skip_serializing_if = "Total::is_unasked")]
+    #[schema(value_type = Option<u64>, required = false)]
+    pub(crate) total: Total,
+}
+
+/// How many there are in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Total {
+    /// Nobody asked.
+    #[default]
+    Unasked,
+    /// More than 10,000.
+    Many,
+    /// So many.
+    Exactly(u64),
+}
+
+impl Total {
+    /// From a count that stops above [`MAX_TOTAL`].
+    pub(crate) fn counted(count: u64) -> Self {
+        if count > MAX_TOTAL { Self::Many } else { Self::Exactly(count) }
+    }
+    fn is_unasked(&self) -> bool {
+        *self == Self::Unasked
+    }
+}
+
+impl Serialize for Total {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unasked | Self::Many => serializer.serialize_none(),
+            Self::Exactly(count) => serializer.serialize_u64(*count),
+        }
+    }
+}
+
+/// A page of a list that is in memory, sorted by `position`, the greatest first.
+pub(crate) fn page_of<E, T>(
+    entries: impl IntoIterator<Item = E>,
+    position: impl Fn(&E) -> u128,
+    params: PageParams,
+    list: Cursor,
+    show: impl Fn(E) -> T,
+) -> ListAnswer<T> {
+    let mut entries: Vec<E> = entries.into_iter().collect();
+    let total = if params.total { Total::counted(entries.len() as u64) } else { Total::Unasked };
+    entries.retain(|entry| params.cursor.is_none_or(|cursor| position(entry) < cursor));
+    entries.sort_unstable_by_key(|entry| std::cmp::Reverse(position(entry)));
+    let more = entries.len() > params.limit;
+    entries.truncate(params.limit);
+    let last = entries.last().map(&position);
+    let next_cursor = last.filter(|_| more).map(|last| list.encode(last));
+    ListAnswer { items: entries.into_iter().map(show).collect(), next_cursor, total }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: Cursor = Cursor { list: "things", account: AccountNo(1) };
+
+    #[test]
+    fn a_cursor_is_good_for_its_list_and_account_only() {
+        let cursor = LIST.encode(77);
+        assert_eq!(LIST.decode(&cursor).unwrap(), 77);
+        assert!(Cursor { list: "others", ..LIST }.decode(&cursor).is_err());
+        assert!(Cursor { account: AccountNo(2), ..LIST }.decode(&cursor).is_err());
+        for forged in ["", "x", "AAAA", &"A".repeat(32), &cursor[1..]] {
+            assert!(LIST.decode(forged).is_err(), "{forged}");
+        }
+    }
+
+    #[test]
+    fn pages_lead_through_the_whole_list() {
+        let entries: Vec<u128> = (0..60).collect();
+        let (mut seen, mut cursor) = (Vec::new(), None);
+        loop {
+            let params = PageParams::new(LIST, None, cursor.as_deref(), Some(true)).unwrap();
+            let page = page_of(entries.clone(), |entry| *entry, params, LIST, |entry| entry);
+            assert_eq!(page.total, Total::Exactly(60));
+            seen.extend(page.items);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..60).rev().collect::<Vec<u128>>());
+        assert!(PageParams::new(LIST, Some(0), None, None).is_err());
+        assert!(PageParams::new(LIST, Some(201), None, None).is_err());
+    }
+}

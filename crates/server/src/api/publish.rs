@@ -1,0 +1,190 @@
+//! Publishing: events come in, one or many, and are answered once they are committed.
+//!
+//! ```text
+//!   body ──► read (wire, payload) ──► build (routing, terms, deliveries) ──► warn ──► store.accept ──► answer
+//! ```
+//!
+//! The path of every event: the body is parsed once, its parts are borrowed, the payload stays the bytes that came in,
+//! and nothing is awaited but the body, the look of the engine at events that expire, and the commit.
+
+mod answer;
+mod build;
+mod payload;
+mod wire;
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tidegate_store::event::{Accept, Accepted, IdempotencyKey, Item, NewEvent};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::answer::{BatchAnswer, Published, Shape};
+use self::build::{Builder, Drafted};
+use self::wire::{BatchBody, EventBody};
+use super::error::ApiError;
+use super::extract::{check_content_type, check_encoding, media_type, read_body};
+use super::openapi::WriteRefusals;
+use super::{App, Data};
+use crate::auth::{Caller, Role};
+
+/// Events of a batch at most.
+const MAX_BATCH: usize = 1_000;
+/// The longest `Idempotency-Key`.
+const MAX_KEY: usize = 255;
+/// Many events in one body, one on each line.
+const NDJSON: &str = "application/x-ndjson";
+
+/// The calls.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(publish)).routes(routes!(publish_batch))
+}
+
+/// Publish an event.
+///
+/// Answered once it is committed. `payload` is sent byte for byte as it stands here; a JSON string is sent as its text.
+#[utoipa::path(
+    post,
+    path = "/v1/outbound-events",
+    tag = "publish",
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+            description = "The same key and body within 24 h give the first answer again.")),
+    request_body(content = EventBody, content_type = "application/json"),
+    responses((status = 202, description = "It is committed.", body = Data<Published>), WriteRefusals)
+)]
+async fn publish(State(app): State<App>, caller: Caller, request: Request) -> Result<Response, ApiError> {
+    caller.require(Role::Publisher)?;
+    check_content_type(request.headers())?;
+    let key = idempotency_key(request.headers())?;
+    let body = read_body(request, app.config.max_event_bytes).await?;
+    let event = wire::read_event(&body)?;
+    let draft = Builder::new(&app, caller.account).draft(&event, &body)?;
+    accept(&app, &caller, vec![draft], key, &body, Shape::Single).await
+}
+
+/// Publish up to 1,000 events: all of them, or none.
+#[utoipa::path(
+    post,
+    path = "/v1/outbound-events/batch",
+    tag = "publish",
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+            description = "It covers the whole batch.")),
+    request_body(
+        description = "A list, or one event on each line (NDJSON).",
+        content((BatchBody = "application/json"), (String = "application/x-ndjson"))
+    ),
+    responses((status = 202, description = "All are committed.", body = Data<BatchAnswer>), WriteRefusals)
+)]
+async fn publish_batch(State(app): State<App>, caller: Caller, request: Request) -> Result<Response, ApiError> {
+    caller.require(Role::Publisher)?;
+    let lines = media_type(request.headers()) == Some(NDJSON);
+    if lines { check_encoding(request.headers())? } else { check_content_type(request.headers())? }
+    let key = idempotency_key(request.headers())?;
+    let body = read_body(request, app.config.max_batch_bytes).await?;
+    let parts = if lines { wire::split_lines(&body) } else { wire::split_list(&body)? };
+    if parts.is_empty() || parts.len() > MAX_BATCH {
+        let message = format!("`events` holds {}; allowed: 1 to {MAX_BATCH}", parts.len());
+        return Err(ApiError::invalid("events", message));
+    }
+    let builder = Builder::new(&app, caller.account);
+    let draft = |part: &[u8]| {
+        let event = wire::read_event(part)?;
+        if event.payload.get().len() > app.config.max_event_bytes {
+            return Err(ApiError::too_large(app.config.max_event_bytes).field("payload"));
+        }
+        // One small payload must not keep the whole batch in memory.
+        builder.draft(&event, &Bytes::new())
+    };
+    let drafts = parts.iter().enumerate().map(|(index, part)| draft(part).map_err(|error| error.within("events", index)));
+    let drafts = drafts.collect::<Result<Vec<_>, _>>()?;
+    accept(&app, &caller, drafts, key, &body, Shape::Batch).await
+}
+
+/// Commits the events and answers.
+async fn accept(
+    app: &App,
+    caller: &Caller,
+    drafts: Vec<Drafted>,
+    key: Option<String>,
+    body: &Bytes,
+    shape: Shape,
+) -> Result<Response, ApiError> {
+    let (events, mut answers): (Vec<NewEvent>, Vec<Published>) =
+        drafts.into_iter().map(|draft| (draft.event, draft.answer)).unzip();
+    check_quota(app, caller, &events)?;
+    let events = answer::warn(app, events, &mut answers).await?;
+    let idempotency = key.map(|key| {
+        let endpoint = shape.endpoint();
+        let key = IdempotencyKey { account: caller.account, endpoint, key, body_hash: Sha256::digest(body).into() };
+        let answers = answers.clone();
+        let render: tidegate_store::event::RenderAnswer = Box::new(move |items| answer::render(shape, answers, items));
+        (key, render)
+    });
+    let now = app.engine.now().wall;
+    match app.engine.store().accept(Accept { now, events, idempotency }).await? {
+        Accepted::Stored(items) => {
+            count_first(app, caller, &items, &mut answers).await?;
+            Ok(answer::json(answer::render(shape, answers, &items)))
+        }
+        Accepted::Again(bytes) => Ok(([("idempotency-replayed", "true")], answer::json(bytes)).into_response()),
+        Accepted::KeyReused => {
+            let message = "this Idempotency-Key was used for another body: use a new key for a new request";
+            Err(ApiError::invalid("Idempotency-Key", message).code("idempotency_key_reused"))
+        }
+        Accepted::Conflict { index, first } => {
+            let message = format!("this external_event_id belongs to {first}, which has another payload");
+            let error = ApiError::conflict("external_event_id_taken", message).field("external_event_id");
+            Err(if shape == Shape::Batch { error.within("events", index) } else { error })
+        }
+    }
+}
+
+/// An event that was in already tells how many destinations it went to then.
+async fn count_first(app: &App, caller: &Caller, items: &[Item], answers: &mut [Published]) -> Result<(), ApiError> {
+    for (item, answer) in items.iter().zip(answers) {
+        if let Item::Duplicate(first) = item
+            && let Some(event) = app.engine.store().event(caller.account, *first).await?
+        {
+            answer.routed = event.routed;
+            answer.warnings.clear();
+        }
+    }
+    Ok(())
+}
+
+/// 429 where more would wait than the account may have.
+fn check_quota(app: &App, caller: &Caller, events: &[NewEvent]) -> Result<(), ApiError> {
+    /// A queue that is full drains in seconds or in hours: asking twice a minute is enough.
+    const RETRY_SECONDS: u32 = 30;
+    let Some(account) = app.catalogue.account(caller.account) else { return Err(ApiError::unauthorized()) };
+    let settings = &account.settings.document;
+    if settings.max_queued_events.is_none() && settings.max_queued_bytes.is_none() {
+        return Ok(());
+    }
+    let waiting = app.engine.store().waiting(tidegate_store::lane::Of::Account(caller.account));
+    let (mut deliveries, mut bytes) = (waiting.deliveries, waiting.bytes);
+    for event in events {
+        let count = event.deliveries.len() as u64;
+        deliveries += count;
+        bytes = bytes.saturating_add(count.saturating_mul(event.message.payload.len() as u64));
+    }
+    let over = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value > limit);
+    let what = if over(settings.max_queued_events, deliveries) {
+        "max_queued_events"
+    } else if over(settings.max_queued_bytes, bytes) {
+        "max_queued_bytes"
+    } else {
+        return Ok(());
+    };
+    let message = format!("too much of this account waits already: its {what} would be passed");
+    Err(ApiError::quota(message, RETRY_SECONDS))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
+    let message = format!("`Idempotency-Key` must be 1 to {MAX_KEY} visible ASCII characters");
+    key.map(|key| Some(key.to_owned())).ok_or_else(|| ApiError::invalid("Idempotency-Key", message))
+}

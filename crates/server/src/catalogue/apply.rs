@@ -1,0 +1,195 @@
+//! A change: into the store, into memory, to the engine.
+
+use std::sync::Arc;
+
+use tidegate_core::invalid::Invalid;
+use tidegate_engine::dispatcher::Command;
+use tidegate_engine::{Engine, NewLane};
+use tidegate_store::catalogue::{AuditEntry, Change, Changed, Edit};
+use tidegate_store::{AccountNo, DestinationNo};
+
+use super::entry::{AccountEntry, DestinationEntry, EventTypeEntry, KeyEntry, RouteEntry};
+use super::state::State;
+use super::{ChangeError, Shared};
+use crate::policy::Compiled;
+
+/// The numbers of what was added, in the order of the edits.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// New accounts.
+    pub(crate) accounts: Vec<AccountNo>,
+    /// New destinations.
+    pub(crate) destinations: Vec<DestinationNo>,
+}
+
+/// An edit that is understood, ready for memory.
+enum Ready {
+    AddAccount(AccountEntry),
+    SetAccount(AccountEntry),
+    DropAccount(AccountNo),
+    AddKey([u8; 32], KeyEntry),
+    DropKey(tidegate_core::id::KeyId),
+    AddDestination(DestinationEntry),
+    SetDestination(DestinationEntry),
+    DropDestination(DestinationNo),
+    AddRoute(RouteEntry),
+    DropRoute(tidegate_core::id::RouteId),
+    SetEventType(EventTypeEntry),
+    DropEventType(AccountNo, String),
+}
+
+/// What the engine has to hear of.
+enum Tell {
+    Open(Arc<DestinationEntry>, Pause),
+    Adopt(Arc<DestinationEntry>),
+    Retire(DestinationNo),
+}
+
+/// Whether a new lane starts paused.
+#[derive(PartialEq)]
+enum Pause {
+    Yes,
+    No,
+}
+
+pub(super) async fn change(
+    shared: &Shared,
+    edits: Vec<Edit>,
+    audit: Option<AuditEntry>,
+) -> Result<Done, ChangeError> {
+    let _one_at_a_time = shared.changing.lock().await;
+    // What cannot be understood is found before anything is written.
+    let ready = edits.iter().map(|edit| understand(shared, edit)).collect::<Result<Vec<_>, _>>()?;
+    let done = match shared.engine.store().change(Change { edits, audit }).await? {
+        Changed::Done { accounts, destinations } => Done { accounts, destinations },
+        Changed::Outdated => return Err(ChangeError::Outdated),
+        Changed::Taken => return Err(ChangeError::Taken),
+        Changed::Missing => return Err(ChangeError::Missing),
+    };
+    let mut tell = Vec::new();
+    take_in(shared, ready, &done, &mut tell)?;
+    for what in tell {
+        inform(&shared.engine, what).await?;
+    }
+    Ok(done)
+}
+
+fn understand(shared: &Shared, edit: &Edit) -> Result<Ready, Invalid> {
+    Ok(match edit {
+        Edit::AddAccount(row) => Ready::AddAccount(AccountEntry::new(row.clone())?),
+        Edit::SetAccount(row) => Ready::SetAccount(AccountEntry::new(row.clone())?),
+        Edit::DropAccount(no) => Ready::DropAccount(*no),
+        Edit::AddKey(row) => Ready::AddKey(row.hash, KeyEntry::new(row)?),
+        Edit::DropKey(id) => Ready::DropKey(*id),
+        Edit::AddDestination(row) => {
+            Ready::AddDestination(DestinationEntry::new(row.clone(), compile(shared, row)?))
+        }
+        Edit::SetDestination(row) => {
+            Ready::SetDestination(DestinationEntry::new(row.clone(), compile(shared, row)?))
+        }
+        Edit::DropDestination(no) => Ready::DropDestination(*no),
+        Edit::AddRoute(row) => Ready::AddRoute(RouteEntry::new(row.clone())?),
+        Edit::DropRoute(id) => Ready::DropRoute(*id),
+        Edit::SetEventType(row) => Ready::SetEventType(EventTypeEntry::new(row.clone())?),
+        Edit::DropEventType { account, event_type } => Ready::DropEventType(*account, event_type.clone()),
+    })
+}
+
+fn compile(shared: &Shared, row: &tidegate_store::catalogue::Destination) -> Result<Compiled, Invalid> {
+    let account = shared.read().accounts.get(&row.account).cloned();
+    let account = account.ok_or_else(|| Invalid::missing("account", "an account that is there"))?;
+    shared.compiler.compile(row, &account)
+}
+
+fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>) -> Result<(), Invalid> {
+    let (mut accounts, mut destinations) = (done.accounts.iter(), done.destinations.iter());
+    let mut state = shared.write();
+    for edit in ready {
+        match edit {
+            Ready::AddAccount(mut entry) => {
+                entry.row.no = accounts.next().copied().unwrap_or(entry.row.no);
+                state.put_account(entry);
+            }
+            Ready::SetAccount(entry) => set_account(shared, &mut state, entry, tell)?,
+            Ready::DropAccount(no) => tell.extend(state.drop_account(no).into_iter().map(Tell::Retire)),
+            Ready::AddKey(hash, entry) => state.put_key(hash, entry),
+            Ready::DropKey(id) => state.drop_key(id),
+            Ready::AddDestination(mut entry) => {
+                entry.row.no = destinations.next().copied().unwrap_or(entry.row.no);
+                let entry = Arc::new(entry);
+                state.put_destination(Arc::clone(&entry));
+                let paused =
+                    state.tenant(entry.row.account).is_some_and(|tenant| tenant.settings.document.paused);
+                tell.push(Tell::Open(entry, if paused { Pause::Yes } else { Pause::No }));
+            }
+            Ready::SetDestination(entry) => {
+                let entry = Arc::new(entry);
+                state.put_destination(Arc::clone(&entry));
+                tell.push(Tell::Adopt(entry));
+            }
+            Ready::DropDestination(no) => {
+                state.drop_destination(no);
+                tell.push(Tell::Retire(no));
+            }
+            Ready::AddRoute(entry) => state.put_route(entry),
+            Ready::DropRoute(id) => state.drop_route(id),
+            Ready::SetEventType(entry) => state.put_event_type(entry),
+            Ready::DropEventType(account, event_type) => state.drop_event_type(account, &event_type),
+        }
+    }
+    Ok(())
+}
+
+/// Other defaults make other policies: every destination of the account gets its own anew.
+fn set_account(
+    shared: &Shared,
+    state: &mut State,
+    entry: AccountEntry,
+    tell: &mut Vec<Tell>,
+) -> Result<(), Invalid> {
+    let no = entry.row.no;
+    let before = state.accounts.get(&no).map(|old| old.settings.document.defaults.clone());
+    let same = before.is_some_and(|defaults| defaults == entry.settings.document.defaults);
+    state.put_account(entry);
+    let (Some(account), Some(tenant)) = (state.accounts.get(&no).cloned(), state.tenant(no)) else {
+        return Ok(());
+    };
+    if same {
+        return Ok(());
+    }
+    let rows: Vec<_> = tenant.destinations.values().map(|old| old.row.clone()).collect();
+    for row in rows {
+        let compiled = shared.compiler.compile(&row, &account)?;
+        let entry = Arc::new(DestinationEntry::new(row, compiled));
+        state.put_destination(Arc::clone(&entry));
+        tell.push(Tell::Adopt(entry));
+    }
+    Ok(())
+}
+
+async fn inform(engine: &Engine, what: Tell) -> Result<(), ChangeError> {
+    match what {
+        Tell::Open(entry, pause) => {
+            engine.open(lane(&entry, None));
+            if pause == Pause::Yes {
+                engine.command(entry.row.no, Command::Pause).await.map_err(|_| ChangeError::Stopped)?;
+            }
+        }
+        Tell::Adopt(entry) => {
+            engine.adopt(entry.row.no, Arc::clone(&entry.policy), Arc::clone(&entry.endpoint))
+        }
+        Tell::Retire(no) => engine.command(no, Command::Retire).await.map_err(|_| ChangeError::Stopped)?,
+    }
+    Ok(())
+}
+
+/// The lane of a destination.
+pub(super) fn lane(entry: &DestinationEntry, stored: Option<tidegate_store::lane::StoredLane>) -> NewLane {
+    NewLane {
+        destination: entry.row.no,
+        account: entry.row.account,
+        policy: Arc::clone(&entry.policy),
+        endpoint: Arc::clone(&entry.endpoint),
+        stored,
+    }
+}

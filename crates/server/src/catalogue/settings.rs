@@ -1,0 +1,78 @@
+//! The settings of an account: defaults for all policies, quotas, pause.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tidegate_core::id::DestinationId;
+use tidegate_core::invalid::Invalid;
+use tidegate_core::retry::RetryPolicy;
+use tidegate_core::time::Millis;
+
+use super::entry::read;
+use super::routing::RetryDocument;
+
+/// What an account's settings say, read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AccountSettings {
+    /// As they are stored.
+    pub(crate) document: SettingsDocument,
+    /// The default `retry_policy`.
+    pub(crate) retry: Option<Arc<RetryPolicy>>,
+    /// How long a delivery is tried at most; `None`: as the operator configured.
+    pub(crate) max_age: Option<Millis>,
+}
+
+/// The settings as they are stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SettingsDocument {
+    /// Policies that destinations get which say nothing, in the words of a destination.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub(crate) defaults: serde_json::Map<String, serde_json::Value>,
+    /// Above so many waiting deliveries publishing answers 429.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_queued_events: Option<u64>,
+    /// Above so many bytes of waiting payloads, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_queued_bytes: Option<u64>,
+    /// Nothing is sent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) paused: bool,
+    /// Destinations that were paused by themselves when the account was: they stay so when it goes on.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) paused_before: BTreeSet<String>,
+}
+
+impl SettingsDocument {
+    /// Whether this destination stays paused when the account goes on.
+    pub(crate) fn stays_paused(&self, id: DestinationId) -> bool {
+        self.paused_before.contains(&id.to_string())
+    }
+}
+
+impl AccountSettings {
+    /// Reads what is stored; nothing stored is nothing set.
+    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        Self::new(read("settings", text)?)
+    }
+
+    /// Makes of a document what the rules need.
+    pub(crate) fn new(document: SettingsDocument) -> Result<Self, Invalid> {
+        let retry = match document.defaults.get("retry_policy") {
+            None | Some(serde_json::Value::Null) => None,
+            Some(value) => {
+                let retry: RetryDocument = serde_json::from_value(value.clone()).map_err(|error| {
+                    Invalid::new("retry_policy", error, "a retry policy").under("defaults")
+                })?;
+                Some(retry.compile().map_err(|fault| fault.under("defaults.retry_policy"))?)
+            }
+        };
+        let max_age =
+            document.defaults.get("max_age_seconds").and_then(serde_json::Value::as_i64).map(Millis::seconds);
+        Ok(Self { document, retry, max_age })
+    }
+}

@@ -1,0 +1,64 @@
+//! What the operator asked for: one file, then the environment, then flags; later ones win.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use tidegate_core::time::Millis;
+use tidegate_core::timeout::TimeoutParams;
+
+/// The settings of the installation, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// Where the API listens.
+    pub(crate) listen: SocketAddr,
+    /// Where everything is kept.
+    pub(crate) data_dir: PathBuf,
+    /// Ranges that may be sent to although they are not public.
+    pub(crate) allow_destinations: Vec<IpNet>,
+    /// Refuse http URLs.
+    pub(crate) https_only: bool,
+    /// How long finished deliveries are kept.
+    pub(crate) retention: Millis,
+    /// How long a delivery is tried at most.
+    pub(crate) max_age: Millis,
+    /// Requests in flight at most, to all destinations together.
+    pub(crate) max_in_flight: u32,
+    /// The longest body of a published event.
+    pub(crate) max_event_bytes: usize,
+    /// The longest body of a batch.
+    pub(crate) max_batch_bytes: usize,
+    /// Connections to the API at most.
+    pub(crate) max_connections: u32,
+    /// Connections from one address at most.
+    pub(crate) max_connections_per_address: u32,
+    /// Calls per second of each key; `None`: not limited.
+    pub(crate) api_rate_limit: Option<u32>,
+    /// How long attempts may take to finish when the server stops.
+    pub(crate) drain_limit: Millis,
+    /// Name servers to ask; none: the system's.
+    pub(crate) name_servers: Vec<IpAddr>,
+    /// Certificates to trust besides the built-in ones.
+    pub(crate) extra_ca_file: Option<PathBuf>,
+    /// Keep headers and bodies of successful answers, too.
+    pub(crate) keep_success_bodies: bool,
+    /// The numbers of the adaptive timeout.
+    pub(crate) timeout: TimeoutParams,
+    /// Accept, but send nothing until resumed.
+    pub(crate) paused: bool,
+    /// Where the key for secrets lies; `None`: `secret.key` in the data directory.
+    pub(crate) secret_key_file: Option<PathBuf>,
+    /// `text` or `json`.
+    pub(crate) log_format: LogFormat,
+    /// Which log lines: `info`, `tidegate=debug`.
+    pub(crate) log_level: String,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}

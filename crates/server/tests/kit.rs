@@ -1,0 +1,83 @@
+//! A kit for tests that see only the outside: the real binary as a child process, a client for its API, and receivers that
+//! remember what they were sent. A test takes it with `mod kit;`.
+//!
+//! ```ignore
+//! let server = Server::start(&[]).await;
+//! let receiver = Receiver::start(|_| Reply::status(200)).await;
+//! let made = server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
+//! server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": {}})).await.expect(202);
+//! until(secs(5), "the event arrives", async || receiver.count() == 1).await;
+//! ```
+#![allow(dead_code, unused_imports, reason = "each test takes the parts it needs")]
+
+#[path = "kit/client.rs"]
+mod client;
+#[path = "kit/receiver.rs"]
+mod receiver;
+#[path = "kit/server.rs"]
+mod server;
+
+use std::fmt::Display;
+use std::time::{Duration, Instant};
+
+pub(crate) use client::{Answer, Client};
+pub(crate) use receiver::{Received, Receiver, Reply};
+pub(crate) use server::Server;
+
+/// So many seconds.
+pub(crate) const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// So many milliseconds.
+pub(crate) const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// The time by which tests measure.
+#[expect(clippy::disallowed_methods, reason = "what is tested runs on the real clock")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Waits for a condition, and fails the test if it does not come true within the bound.
+pub(crate) async fn until<F>(bound: Duration, what: impl Display, mut condition: F)
+where
+    F: AsyncFnMut() -> bool,
+{
+    let began = now();
+    while !condition().await {
+        assert!(began.elapsed() < bound, "within {bound:?}: {what}");
+        tokio::time::sleep(millis(10)).await;
+    }
+}
+
+/// Waits for a value, as [`until`] does for a condition.
+pub(crate) async fn until_some<T, F>(bound: Duration, what: impl Display, mut look: F) -> T
+where
+    F: AsyncFnMut() -> Option<T>,
+{
+    let began = now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(began.elapsed() < bound, "within {bound:?}: {what}");
+        tokio::time::sleep(millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_remembers_what_the_client_sent() {
+    let receiver =
+        Receiver::start(|request| Reply::status(if request.path == "/no" { 503 } else { 200 })).await;
+    let client = Client::new(&receiver.url, "tg_none");
+    let sent = client.post("/yes", serde_json::json!({"a": 1})).await;
+    assert_eq!(sent.status, 200);
+    assert_eq!(client.get("/no").await.status, 503);
+    let received = receiver.received();
+    assert_eq!(received.len(), 2);
+    assert_eq!(&received[0].body[..], br#"{"a":1}"#);
+    assert_eq!(received[0].header("authorization"), Some("Bearer tg_none"));
+    assert!(received[0].ended_at.is_some_and(|ended| ended >= received[0].began_at));
+}

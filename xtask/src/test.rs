@@ -1,0 +1,17 @@
+//! `cargo xtask test`: every test of the workspace, with the tools of other languages that some of them use.
+
+use anyhow::Result;
+
+use crate::tools::Tools;
+use crate::{cargo, run};
+
+/// Installs what is missing, then runs the tests. They learn from the environment where the tools are; what has to run
+/// beside them, servers and receivers, each test starts and ends itself.
+pub(crate) fn run_all() -> Result<()> {
+    let tools = Tools::install()?;
+    let mut tests = cargo();
+    tests.args(["test", "--workspace", "--locked"]);
+    tests.env("TIDEGATE_TEST_PYTHON", &tools.python);
+    tests.env("TIDEGATE_TEST_NODE_MODULES", &tools.node_modules);
+    run(&mut tests)
+}
