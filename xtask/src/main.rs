@@ -1,7 +1,11 @@
 //! `cargo xtask`: what a developer and the CI run.
 #![expect(clippy::print_stderr, reason = "a command-line tool tells what it does")]
 
-use std::path::Path;
+mod bench;
+mod test;
+mod tools;
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -28,42 +32,41 @@ enum Task {
 
 fn main() -> Result<()> {
     match Cli::parse().task {
-        Task::Test => test(),
-        Task::Bench { arguments } => bench(&arguments),
+        Task::Test => test::run_all(),
+        Task::Bench { arguments } => bench::run_with(&arguments),
     }
 }
 
-/// Linking needs a C compiler; nothing else is needed beside the toolchain that `rust-toolchain.toml` names.
-fn test() -> Result<()> {
-    if !Path::new("/usr/bin/cc").exists() && Path::new("/usr/bin/apt-get").exists() {
-        run(Command::new("apt-get").args([
-            "install",
-            "--yes",
-            "--no-install-recommends",
-            "gcc",
-            "libc6-dev",
-        ]))?;
-    }
-    cargo(&["test", "--workspace", "--locked"])
+/// The folder of the workspace.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
 }
 
-/// The server is measured as it is shipped, so it is built first.
-fn bench(arguments: &[String]) -> Result<()> {
-    cargo(&["build", "--release", "--package", "tidegate"])?;
-    let run = ["run", "--quiet", "--release", "--package", "tidegate-bench", "--"];
-    cargo(&run.into_iter().chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>())
+/// Where cargo builds; what tests need beside the toolchain is kept there too, so that `cargo clean` removes it.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
 
-fn cargo(arguments: &[&str]) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo).args(arguments))
+/// The cargo that runs this task, in the folder of the workspace.
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    cargo
 }
 
+/// Runs a command in sight of the user, and fails if it does.
 fn run(command: &mut Command) -> Result<()> {
-    eprintln!("> {}", format!("{command:?}").replace('"', ""));
-    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    let shown = shown(command);
+    eprintln!("> {shown}");
+    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
     if !status.success() {
-        bail!("{command:?} ended with {status}");
+        bail!("`{shown}` ended with {status}");
     }
     Ok(())
+}
+
+/// The command as one would type it, without its environment.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

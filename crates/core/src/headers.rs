@@ -96,6 +96,16 @@ impl fmt::Debug for CustomHeaders {
     }
 }
 
+/// Checks an event's `content_type`: a media type that can stand in a header.
+pub fn check_content_type(text: &str) -> Result<(), Invalid> {
+    let (kind, rest) = text.split_once('/').unwrap_or_default();
+    let plain = text.len() <= MAX_NAME && text.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+    if plain && !kind.is_empty() && kind.bytes().all(is_token) && rest.bytes().next().is_some_and(is_token) {
+        return Ok(());
+    }
+    Err(Invalid::new("content_type", text, "a media type of at most 256 characters, such as text/csv"))
+}
+
 fn check_name(written: &str, name: &str) -> Result<(), Invalid> {
     if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_token) {
         let rule = "a header name: 1 to 256 letters, digits and !#$%&'*+-.^_`|~";

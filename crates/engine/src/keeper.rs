@@ -1,4 +1,5 @@
-//! Housekeeping in the store: ends what went stale without being in memory, deletes what is old enough.
+//! Housekeeping: ends what went stale in the store without being in memory, deletes what is old enough, closes idle
+//! connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,7 @@ async fn sweep(parts: Arc<Parts>, inbox: mpsc::UnboundedSender<Arrival>) {
     let ages = AGE_EVERY.as_secs() / SWEEP_EVERY.as_secs();
     for round in 0_u64.. {
         tick.tick().await;
+        parts.sender.close_idle();
         let now = parts.clock.now().wall;
         let mut found = match parts.store.overdue(now, SWEEP).await {
             Ok(found) => found,

@@ -37,7 +37,7 @@ pub use message::Request;
 use answer::Reading;
 use compose::Signed;
 use connect::{Connector, public_roots};
-use connection::{Exchanged, Unanswered};
+use connection::{Exchanged, Protocol, Unanswered};
 use fault::Fault;
 use idle::Idle;
 
@@ -120,18 +120,22 @@ impl Sender {
     /// Sends on a kept connection if there is one that is still open, else on a new one.
     async fn exchange(&self, pool: &Pool, request: &Request, deadline: Instant) -> Result<Exchanged, Fault> {
         let signed = Signed::new(request);
-        while let Some(connection) = self.idle.take(pool) {
+        while let Some(connection) = self.idle.take(pool, Instant::now()) {
             match connection.exchange(|protocol| signed.compose(request, protocol)).await {
                 Ok(exchanged) => return Ok(exchanged),
                 // It had been closed before anything was written: this was no attempt yet.
                 Err(Unanswered { unsent: true, .. }) => self.idle.forget_shared(pool),
-                Err(Unanswered { error, .. }) => {
+                Err(Unanswered { error, protocol, .. }) => {
                     self.idle.forget_shared(pool);
-                    return Err(Fault::of_reused(&error));
+                    return Err(match protocol {
+                        Protocol::Http1 => Fault::of_reused(&error),
+                        Protocol::Http2 => Fault::of_fresh(&error),
+                    });
                 }
             }
         }
-        let connection = self.connector.connect(&request.endpoint.target, deadline).await?;
+        // On the heap: it is rare, and would make every attempt's task several times as large.
+        let connection = Box::pin(self.connector.connect(&request.endpoint.target, deadline)).await?;
         let exchanged = connection.exchange(|protocol| signed.compose(request, protocol)).await;
         exchanged.map_err(|unanswered| Fault::of_fresh(&unanswered.error))
     }

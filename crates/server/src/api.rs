@@ -4,12 +4,21 @@
 //! [catalogue](crate::catalogue) or the store, and answer `{"data": …}` or an [`error::ApiError`]. What they decide about
 //! deliveries, they ask the core and the engine.
 
+mod accounts;
+mod audit;
 pub(crate) mod error;
 pub(crate) mod etag;
 pub(crate) mod extract;
+mod health;
+mod keys;
+mod metrics;
+mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod page;
 mod publish;
+pub(crate) mod settings;
+mod stats;
+mod stream;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,7 +26,9 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::{Json, Router};
 use serde::Serialize;
+use tidegate_core::id::{Id, Kind};
 use tidegate_engine::Engine;
+use tokio::sync::watch;
 use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -40,6 +51,8 @@ pub(crate) struct Parts {
     pub(crate) config: Arc<Config>,
     /// Who may do what.
     pub(crate) auth: Auth,
+    /// Becomes true when the server stops: whatever goes on without end must end then.
+    pub(crate) leaving: watch::Receiver<bool>,
 }
 
 impl App {
@@ -80,7 +93,10 @@ pub(crate) fn accepted<T: Serialize>(data: T) -> (StatusCode, Json<Data<T>>) {
 }
 
 /// For `#[serde(serialize_with = "crate::api::as_text")]`: ids and times as they are shown.
-pub(crate) fn as_text<T: std::fmt::Display, S: serde::Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_text<T: std::fmt::Display, S: serde::Serializer>(
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
@@ -95,9 +111,24 @@ pub(crate) fn as_optional_text<T: std::fmt::Display, S: serde::Serializer>(
     }
 }
 
+/// A new id, made now.
+pub(crate) fn new_id<K: Kind>(app: &App) -> Id<K> {
+    Id::new(app.engine.now().wall, (app.engine.draw(), app.engine.draw()))
+}
+
 /// Every call, and the document that describes them. Each resource has `routes() -> OpenApiRouter<App>`.
 fn described() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(openapi::Document::openapi()).merge(publish::routes())
+    OpenApiRouter::with_openapi(openapi::Document::openapi())
+        .merge(publish::routes())
+        .merge(accounts::routes())
+        .merge(keys::routes())
+        .merge(settings::routes())
+        .merge(audit::routes())
+        .merge(stats::routes())
+        .merge(stream::routes())
+        .merge(nodes::routes())
+        .merge(health::routes())
+        .merge(metrics::routes())
 }
 
 /// The whole API.

@@ -15,6 +15,7 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use tidegate_core::id::KeyId;
 use tidegate_store::AccountNo;
+use tidegate_store::catalogue::AuditEntry;
 use utoipa::ToSchema;
 
 use self::limiter::{Limit, Limiter};
@@ -85,6 +86,26 @@ impl Caller {
         }
         let (needed, has) = (role.word(), self.role.word());
         Err(ApiError::forbidden(format!("this needs a key with the role {needed}; this one is {has}")))
+    }
+}
+
+impl Caller {
+    /// A line for the audit log: this key did `action` to `subject`. `detail` says what changed, without secrets.
+    pub(crate) fn audit(
+        &self,
+        app: &App,
+        action: &str,
+        subject: impl std::fmt::Display,
+        detail: &serde_json::Value,
+    ) -> AuditEntry {
+        AuditEntry {
+            account: self.account,
+            at: app.engine.now().wall,
+            actor: Some(self.key),
+            action: action.to_owned(),
+            subject: subject.to_string(),
+            detail: detail.to_string(),
+        }
     }
 }
 

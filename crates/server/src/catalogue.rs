@@ -27,7 +27,7 @@ pub(crate) use self::apply::Done;
 pub(crate) use self::entry::{AccountEntry, DestinationEntry, EventTypeEntry, KeyEntry, RouteEntry};
 pub(crate) use self::load::LoadError;
 pub(crate) use self::routing::Routing;
-pub(crate) use self::settings::AccountSettings;
+pub(crate) use self::settings::{AccountSettings, SettingsDocument};
 use self::state::State;
 use crate::api::error::ApiError;
 use crate::policy::Compiler;
@@ -160,6 +160,11 @@ impl Catalogue {
     /// Its id, for answers; also of a destination that was deleted meanwhile, as far as it is known.
     pub(crate) fn destination_id(&self, no: DestinationNo) -> Option<DestinationId> {
         self.shared.read().destinations.get(&no).map(|entry| entry.row.id)
+    }
+
+    /// How often quiet hours were found whose time zone is unknown by now.
+    pub(crate) fn schedule_errors(&self) -> u64 {
+        self.shared.read().schedule_errors
     }
 
     /// A route of this account.

@@ -3,7 +3,10 @@
 //! A command ends in one of three ways, and its exit code says which: 0, all is well; 1, what was checked does not hold;
 //! 2, the input was of no use (a wrong option, a bad file), and a message on standard error says what to do about it.
 
+mod config;
+mod doctor;
 mod progress;
+mod serve;
 mod simulate;
 
 use std::io::{self, Write};
@@ -11,34 +14,25 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What a person sees who starts it without a command.
-const WELCOME: &str = "\
-Tidegate will be a webhook delivery engine: one binary that controls when, how fast, how many at a time
-and for how long an event is sent to each destination, and whether at all. The server is not built yet.
-
-What works today is the simulator: the real rules and the real dispatcher, on a virtual clock, against
-modelled destinations. Days pass in seconds, and the same seed gives the same result.
-
-  tidegate simulate --list                     the built-in scenarios
-  tidegate simulate <scenario>                 run one of them
-  tidegate simulate my.toml                    run your own: docs/scenario-files.md has the format
-  tidegate simulate my.toml --svg my.svg       and draw what happened
-  tidegate simulate my.toml --seed 7 --json    under another seed, as JSON
-
-From the source tree, write `cargo run --release --` instead of `tidegate`, and try
-`cargo run --release -- simulate examples/scenarios/night-batch.toml --svg night-batch.svg`.
-";
-
 /// Webhook delivery that controls when, how fast, how many at a time, and for how long.
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version, disable_help_subcommand = true)]
+#[command(name = "tidegate", version, disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Without a command, the server starts.
+    #[command(flatten)]
+    settings: serve::Settings,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the server: accept events and deliver them. What it does without a command.
+    Serve(Box<serve::Settings>),
+    /// Show the settings, and where they come from.
+    Config(config::Args),
+    /// Look at everything that a server needs, and say how to mend what is wrong.
+    Doctor(Box<serve::Settings>),
     /// Show what a policy would do to a given traffic, before anyone applies it.
     Simulate(simulate::Args),
 }
@@ -53,9 +47,13 @@ enum Ended {
 
 /// Reads the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
-    let ended = match Cli::parse().command {
+    let cli = Cli::parse();
+    let ended = match cli.command {
+        Some(Command::Serve(settings)) => serve::run(&settings),
+        Some(Command::Config(args)) => config::run(&args),
+        Some(Command::Doctor(settings)) => doctor::run(&settings),
         Some(Command::Simulate(args)) => simulate::run(&args),
-        None => say(WELCOME).map(|()| Ended::Well),
+        None => serve::run(&cli.settings),
     };
     match ended {
         Ok(Ended::Well) => ExitCode::SUCCESS,

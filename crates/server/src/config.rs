@@ -1,4 +1,10 @@
 //! What the operator asked for: one file, then the environment, then flags; later ones win.
+//!
+//! [`layers`] finds out what was written where, [`read`] makes values of it. All that is wrong is told at once.
+
+mod layers;
+mod read;
+mod units;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -6,6 +12,8 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use tidegate_core::time::Millis;
 use tidegate_core::timeout::TimeoutParams;
+
+pub(crate) use self::layers::{DEFAULT_FILE, Layers, Written};
 
 /// The settings of the installation, checked.
 #[derive(Clone, Debug)]
@@ -62,3 +70,27 @@ pub(crate) enum LogFormat {
     /// For programs.
     Json,
 }
+
+/// All that is wrong with what was written.
+#[derive(Debug, thiserror::Error)]
+#[error("{} in the configuration:\n  {}", count(.0.len()), .0.join("\n  "))]
+pub(crate) struct Problems(Vec<String>);
+
+fn count(problems: usize) -> String {
+    if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
+}
+
+impl Config {
+    /// Makes values of what was written.
+    pub(crate) fn new(layers: &Layers) -> Result<Self, Problems> {
+        read::read(layers)
+    }
+
+    /// The file with the key for secrets.
+    pub(crate) fn key_file(&self) -> PathBuf {
+        self.secret_key_file.clone().unwrap_or_else(|| self.data_dir.join("secret.key"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

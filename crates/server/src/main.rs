@@ -7,6 +7,8 @@ mod cli;
 mod config;
 mod policy;
 mod secrets;
+mod serve;
+mod telemetry;
 
 use std::process::ExitCode;
 

@@ -130,6 +130,16 @@ impl Secrets {
         Ok([&[FORMAT][..], &self.fingerprint, &nonce, &sealed].concat())
     }
 
+    /// Whether something sealed, if there is anything, is under this key.
+    pub(crate) fn check(&self, sealed: &[u8]) -> Result<(), SecretsError> {
+        match sealed.get(1..=FINGERPRINT) {
+            Some(stored) if stored != self.fingerprint => {
+                Err(SecretsError::OtherKey { stored: hex(stored), given: self.fingerprint() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Opens what [`seal`](Self::seal) made for the same destination.
     pub(crate) fn open(
         &self,

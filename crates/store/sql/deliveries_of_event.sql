@@ -1,5 +1,5 @@
 -- Where an event's deliveries lie.
 -- Index: the primary key.
-select salt, account_no, first_delivery, routed
+select salt, first_delivery, routed
 from events
 where seq = ?1

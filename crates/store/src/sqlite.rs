@@ -11,6 +11,8 @@ mod lock;
 mod migrate;
 mod names;
 pub mod open;
+#[cfg(test)]
+mod plans;
 mod queue;
 mod read;
 mod shared;

@@ -7,3 +7,7 @@
 mod accept;
 #[path = "conformance/fixture.rs"]
 mod fixture;
+#[path = "conformance/model.rs"]
+mod model;
+#[path = "conformance/refill.rs"]
+mod refill;

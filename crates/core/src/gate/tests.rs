@@ -214,7 +214,8 @@ fn behind_a_hold_it_expires_when_its_time_comes_and_not_before() {
 fn a_delivery_that_cannot_make_it_is_known_before_it_is_queued() {
     const HOUR: i64 = 3_600_000;
     const MORNING: i64 = 5 * HOUR + 1_800_000;
-    type Bend<'a> = &'a dyn Fn(&mut Case);
+    /// Its name, the case, when it is asked, `deliver_at`, `expires_at`, and whether it will expire.
+    type Row<'a> = (&'a str, &'a dyn Fn(&mut Case), i64, Option<i64>, i64, bool);
     let quiet = |case: &mut Case| case.policy.quiet = night_window();
     let throttled = |case: &mut Case| {
         case.attempt(2, 0, 10, Outcome::RateLimited { retry_after: Some(Millis::hours(1)) });
@@ -237,7 +238,7 @@ fn a_delivery_that_cannot_make_it_is_known_before_it_is_queued() {
         quiet(case);
         case.lane.unavailable_until = Some(at(HOUR));
     };
-    let cases: [(&str, Bend<'_>, i64, Option<i64>, i64, bool); 15] = [
+    let cases: [Row<'_>; 15] = [
         ("nothing in the way", &nothing, 20, None, 1_000, false),
         ("throttled for an hour", &throttled, 20, None, HOUR, true),
         ("throttled, but long-lived", &throttled, 20, None, HOUR + 1_000, false),

@@ -86,6 +86,27 @@ fn a_name_comes_once_and_there_are_32_at_most() {
 }
 
 #[test]
+fn a_content_type_is_a_media_type_on_one_line() {
+    for text in ["text/csv", "application/json; charset=utf-8", "application/cloudevents+json"] {
+        assert_eq!(check_content_type(text), Ok(()));
+    }
+    for text in [
+        "",
+        "/",
+        "text",
+        "text/",
+        "/csv",
+        "te xt/csv",
+        "text/ csv",
+        "text/csv\r\nx: y",
+        "text/ä",
+        &"x/".repeat(200),
+    ] {
+        assert_eq!(check_content_type(text).unwrap_err().field, "content_type", "{text:?}");
+    }
+}
+
+#[test]
 fn debug_text_has_no_values() {
     assert_eq!(format!("{:?}", one("x-key", "s3cret").unwrap()), r#"{"x-key"}"#);
 }

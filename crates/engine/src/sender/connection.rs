@@ -60,6 +60,7 @@ pub(super) struct Unanswered {
     pub(super) error: hyper::Error,
     /// Nothing of the request was written: it may go on another connection.
     pub(super) unsent: bool,
+    pub(super) protocol: Protocol,
 }
 
 impl Connection {
@@ -87,25 +88,30 @@ impl Connection {
     /// Sends one request and waits for the head of its response.
     pub(super) async fn exchange(
         self,
-        compose: impl Fn(Protocol) -> Request,
+        compose: impl FnOnce(Protocol) -> Request,
     ) -> Result<Exchanged, Unanswered> {
+        let protocol = match self {
+            Self::Http1(_) => Protocol::Http1,
+            Self::Http2(_) => Protocol::Http2,
+        };
+        let request = compose(protocol);
         let (sent, connection) = match self {
             Self::Http1(mut http1) => {
-                let sent = http1.exchange(compose(Protocol::Http1)).await;
+                let sent = http1.exchange(request).await;
                 (sent, Self::Http1(http1))
             }
-            Self::Http2(mut requests) => {
-                (requests.try_send_request(compose(Protocol::Http2)).await, Self::Http2(requests))
-            }
+            Self::Http2(mut requests) => (requests.try_send_request(request).await, Self::Http2(requests)),
         };
         match sent {
             Ok(response) => {
                 let (head, body) = response.into_parts();
                 Ok(Exchanged { head, body, connection })
             }
-            Err(mut failed) => {
-                Err(Unanswered { unsent: failed.take_message().is_some(), error: failed.into_error() })
-            }
+            Err(mut failed) => Err(Unanswered {
+                unsent: failed.take_message().is_some(),
+                error: failed.into_error(),
+                protocol,
+            }),
         }
     }
 

@@ -49,14 +49,18 @@ impl Idle {
         Self { kept: Mutex::default(), limit }
     }
 
-    /// The connection to this pool that was used last. An HTTP/2 connection stays, for others to share.
-    pub(super) fn take(&self, pool: &Pool) -> Option<Connection> {
+    /// The connection of this pool that was used last and is not too old. An HTTP/2 connection stays, for others to
+    /// share.
+    pub(super) fn take(&self, pool: &Pool, now: Instant) -> Option<Connection> {
+        let mut closed = Vec::new();
         let mut kept = self.lock();
-        match kept.by_pool.get(&pool.0)?.last()? {
-            (_, Connection::Http2(requests)) => Some(Connection::Http2(requests.clone())),
-            (key, Connection::Http1(_)) => {
-                let key = *key;
-                kept.remove(pool.0, key)
+        loop {
+            let (key, connection) = kept.by_pool.get(&pool.0)?.last()?;
+            let key = *key;
+            match connection {
+                _ if key.0 <= now => closed.extend(kept.remove(pool.0, key)),
+                Connection::Http2(requests) => return Some(Connection::Http2(requests.clone())),
+                Connection::Http1(_) => return kept.remove(pool.0, key),
             }
         }
     }
@@ -130,5 +134,32 @@ impl Kept {
 impl fmt::Debug for Idle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idle").field("count", &self.count()).field("limit", &self.limit).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::stream::Stream;
+    use super::*;
+
+    async fn connection(to: &TcpListener) -> Connection {
+        let tcp = TcpStream::connect(to.local_addr().unwrap()).await.unwrap();
+        Connection::http1(Stream::Plain(tcp)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_given_out_once_and_only_while_it_is_young() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (idle, pool, now) = (Idle::new(10), Pool::default(), Instant::now());
+        idle.put(&pool, connection(&listener).await, now);
+        idle.put(&pool, connection(&listener).await, now);
+        let almost = now + HTTP1_KEPT - Duration::from_millis(1);
+        assert!(idle.take(&Pool::default(), almost).is_none());
+        assert!(idle.take(&pool, almost).is_some());
+        assert_eq!(idle.count(), 1);
+        assert!(idle.take(&pool, now + HTTP1_KEPT).is_none());
+        assert_eq!((idle.count(), idle.lock().by_pool.len()), (0, 0));
     }
 }

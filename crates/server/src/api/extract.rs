@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use tidegate_core::id::{Id, Kind};
 
@@ -96,6 +97,37 @@ impl FromRequestParts<App> for PathText {
         let path = Path::<String>::from_request_parts(parts, app).await;
         path.map(|path| Self(path.0)).map_err(|_| ApiError::not_found())
     }
+}
+
+/// For fields that null removes: `#[serde(default, deserialize_with = "given")] field: Option<Option<T>>` is `None` where
+/// the field is left out, and `Some(None)` where it is null.
+pub(crate) fn given<'de, T: serde::Deserialize<'de>, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// Checks a text that a person wrote: its length in characters, and that a line is a line.
+pub(crate) fn check_text(field: &str, text: &str, most: usize) -> Result<(), ApiError> {
+    let length = text.chars().take(most + 1).count();
+    if (1..=most).contains(&length) && !text.trim().is_empty() && !text.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(ApiError::invalid(
+        field,
+        format!("`{field}` must be 1 to {most} characters, none of them a control character"),
+    ))
+}
+
+/// Checks an id that a person gave: one of ours, or one that looks like it, would be mistaken.
+pub(crate) fn check_external_id(text: &str, prefix: &str) -> Result<(), ApiError> {
+    check_text("external_id", text, 200)?;
+    let ours = text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    if ours || text.contains('/') {
+        let message = format!("`external_id` must not begin with {prefix} nor contain a slash");
+        return Err(ApiError::invalid("external_id", message));
+    }
+    Ok(())
 }
 
 /// Refuses bodies that we would not understand. A missing type, and what `curl -d` sends, count as JSON.

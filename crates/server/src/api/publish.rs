@@ -77,10 +77,18 @@ async fn publish(State(app): State<App>, caller: Caller, request: Request) -> Re
     ),
     responses((status = 202, description = "All are committed.", body = Data<BatchAnswer>), WriteRefusals)
 )]
-async fn publish_batch(State(app): State<App>, caller: Caller, request: Request) -> Result<Response, ApiError> {
+async fn publish_batch(
+    State(app): State<App>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
     caller.require(Role::Publisher)?;
     let lines = media_type(request.headers()) == Some(NDJSON);
-    if lines { check_encoding(request.headers())? } else { check_content_type(request.headers())? }
+    if lines {
+        check_encoding(request.headers())?
+    } else {
+        check_content_type(request.headers())?
+    }
     let key = idempotency_key(request.headers())?;
     let body = read_body(request, app.config.max_batch_bytes).await?;
     let parts = if lines { wire::split_lines(&body) } else { wire::split_list(&body)? };
@@ -97,7 +105,10 @@ async fn publish_batch(State(app): State<App>, caller: Caller, request: Request)
         // One small payload must not keep the whole batch in memory.
         builder.draft(&event, &Bytes::new())
     };
-    let drafts = parts.iter().enumerate().map(|(index, part)| draft(part).map_err(|error| error.within("events", index)));
+    let drafts = parts
+        .iter()
+        .enumerate()
+        .map(|(index, part)| draft(part).map_err(|error| error.within("events", index)));
     let drafts = drafts.collect::<Result<Vec<_>, _>>()?;
     accept(&app, &caller, drafts, key, &body, Shape::Batch).await
 }
@@ -117,9 +128,11 @@ async fn accept(
     let events = answer::warn(app, events, &mut answers).await?;
     let idempotency = key.map(|key| {
         let endpoint = shape.endpoint();
-        let key = IdempotencyKey { account: caller.account, endpoint, key, body_hash: Sha256::digest(body).into() };
+        let key =
+            IdempotencyKey { account: caller.account, endpoint, key, body_hash: Sha256::digest(body).into() };
         let answers = answers.clone();
-        let render: tidegate_store::event::RenderAnswer = Box::new(move |items| answer::render(shape, answers, items));
+        let render: tidegate_store::event::RenderAnswer =
+            Box::new(move |items| answer::render(shape, answers, items));
         (key, render)
     });
     let now = app.engine.now().wall;
@@ -128,7 +141,9 @@ async fn accept(
             count_first(app, caller, &items, &mut answers).await?;
             Ok(answer::json(answer::render(shape, answers, &items)))
         }
-        Accepted::Again(bytes) => Ok(([("idempotency-replayed", "true")], answer::json(bytes)).into_response()),
+        Accepted::Again(bytes) => {
+            Ok(([("idempotency-replayed", "true")], answer::json(bytes)).into_response())
+        }
         Accepted::KeyReused => {
             let message = "this Idempotency-Key was used for another body: use a new key for a new request";
             Err(ApiError::invalid("Idempotency-Key", message).code("idempotency_key_reused"))
@@ -142,7 +157,12 @@ async fn accept(
 }
 
 /// An event that was in already tells how many destinations it went to then.
-async fn count_first(app: &App, caller: &Caller, items: &[Item], answers: &mut [Published]) -> Result<(), ApiError> {
+async fn count_first(
+    app: &App,
+    caller: &Caller,
+    items: &[Item],
+    answers: &mut [Published],
+) -> Result<(), ApiError> {
     for (item, answer) in items.iter().zip(answers) {
         if let Item::Duplicate(first) = item
             && let Some(event) = app.engine.store().event(caller.account, *first).await?

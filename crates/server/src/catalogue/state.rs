@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) tenants: HashMap<AccountNo, Tenant>,
     /// How long deliveries are tried at most where the account does not say.
     pub(super) max_age: Option<Millis>,
+    /// How often quiet hours were found whose time zone is unknown by now.
+    pub(super) schedule_errors: u64,
 }
 
 /// What belongs to one account.
@@ -124,6 +126,7 @@ impl State {
     }
 
     pub(super) fn put_destination(&mut self, entry: Arc<DestinationEntry>) {
+        self.schedule_errors += entry.policy.quiet.unknown_zones().count() as u64;
         let tenant = self.tenant_mut(entry.row.account);
         if let Some(name) =
             tenant.destinations.get(&entry.row.id).and_then(|old| old.row.external_id.as_ref())

@@ -1,4 +1,5 @@
 //! Where the tools of other languages are that some tests use. `cargo xtask test` installs them and says where.
+#![allow(dead_code, reason = "each test takes the tools it needs")]
 
 use std::path::{Path, PathBuf};
 

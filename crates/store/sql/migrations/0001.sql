@@ -138,10 +138,10 @@ create table deliveries (
   end_code text check ((end_code is null) = (stage = 0)),
   finished_at integer check ((finished_at is null) = (stage = 0))
 ) strict;
--- refill: shelves and the whole line
+-- refill: shelves and the whole line; too_old, oldest_open, lists of what is open
 create index deliveries_ready on deliveries (destination_no, (ordering_key is null), priority, type_no, occurred_at, seq)
   where stage = 0 and retry_at is null;
--- refill: its own time; promote
+-- refill: its own time; promote; lists of what is open
 create index deliveries_waiting on deliveries (destination_no, retry_at, seq)
   where stage = 0 and retry_at is not null;
 -- refill: lines by key; one that was tried keeps its turn, also while it waits for its retry
@@ -152,8 +152,9 @@ create index deliveries_tried on deliveries (destination_no, (retry_at is not nu
   where stage = 0 and attempts_made > 0;
 -- overdue
 create index deliveries_expiring on deliveries (expires_at, seq) where stage = 0 and expires_at is not null;
--- lists by destination, oldest_open, too_old
-create index deliveries_by_destination on deliveries (destination_no, stage, seq);
+-- lists of a destination. Without the stage, so that nothing moves in it when a delivery ends.
+create index deliveries_by_destination on deliveries (destination_no, seq);
+create index deliveries_troubled_by_destination on deliveries (destination_no, stage, seq) where stage >= 2;
 -- lists of an account
 create index deliveries_by_account on deliveries (account_no, seq);
 create index deliveries_troubled on deliveries (account_no, stage, seq) where stage >= 2;

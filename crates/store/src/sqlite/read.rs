@@ -1,11 +1,14 @@
 //! Readers: a few threads with a connection each, for short looks at the last commit.
+mod age;
 mod ahead;
 mod attempts;
 mod deliveries;
 mod events;
+mod list;
 mod logs;
 mod refill;
 mod rows;
+mod sieve;
 mod walk;
 
 pub(super) use refill::Due;

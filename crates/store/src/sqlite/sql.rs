@@ -60,12 +60,13 @@ statements! {
     FORGET_ANSWERS = "forget_answers";
     FORGET_ATTEMPTS = "forget_attempts";
     FORGET_DELIVERIES = "forget_deliveries";
-    FORGET_EVENT = "forget_event";
+    FORGET_EVENTS = "forget_events";
     FORGET_HOLDS = "forget_holds";
     FORGET_HOURS = "forget_hours";
     FORGET_IDEMPOTENCY_KEYS = "forget_idempotency_keys";
     FORGET_NOTE = "forget_note";
     FORGET_NOTICES = "forget_notices";
+    FORGET_OBSTACLES = "forget_obstacles";
     GET_META = "get_meta";
     HOLDS = "holds";
     HOURS = "hours";
@@ -82,6 +83,8 @@ statements! {
     LIST_EVENTS_NEWEST = "list_events_newest";
     LIST_EVENTS_OLDEST = "list_events_oldest";
     LIST_TROUBLED_NEWEST = "list_troubled_newest";
+    LIST_TROUBLED_OF_DESTINATION_NEWEST = "list_troubled_of_destination_newest";
+    LIST_TROUBLED_OF_DESTINATION_OLDEST = "list_troubled_of_destination_oldest";
     LIST_TROUBLED_OLDEST = "list_troubled_oldest";
     LOAD_ACCOUNT_TALLIES = "load_account_tallies";
     LOAD_ACCOUNTS = "load_accounts";
@@ -95,7 +98,9 @@ statements! {
     NEXT_TO_FORGET = "next_to_forget";
     NOTED_TO_FORGET = "noted_to_forget";
     NOTICES = "notices";
-    OLDEST_OPEN = "oldest_open";
+    OLDEST_RETRYING = "oldest_retrying";
+    OPEN_READY = "open_ready";
+    OPEN_WAITING = "open_waiting";
     OVERDUE = "overdue";
     PROMOTE = "promote";
     PUT_JOB = "put_job";
@@ -107,6 +112,7 @@ statements! {
     REFILL_READY = "refill_ready";
     REFILL_TIMED = "refill_timed";
     REFILL_TRIED = "refill_tried";
+    REPLAYED_TO_FORGET = "replayed_to_forget";
     REPLAYS_OF = "replays_of";
     REPLAYS_TO_FORGET = "replays_to_forget";
     RETRY_PLAN = "retry_plan";

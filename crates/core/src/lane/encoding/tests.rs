@@ -196,13 +196,14 @@ fn a_healthy_lane_looks_the_same_after_each_success() {
     let mut lane = LaneState::new(&policy, Now::at(START));
     let go = Go { timeout: Millis::seconds(10), cut_short: false, probe: None };
     let mut seen = Vec::new();
-    lane.rested(Timestamp::from_millis(START));
-    lane.unavailable_until = Some(Timestamp::from_millis(START));
     for n in 0_i64..200 {
         let now = Now::at(START + n * 40_000);
         let attempt = lane.start(now, id(n.unsigned_abs().into()), go);
         let waiting = lane.start(now, id(9_999), go);
         lane.held = Some((HoldReason::AtCapacity, now.wall));
+        // Of what is over, when it ended does not matter.
+        lane.rested(now.wall);
+        lane.unavailable_until = Some(now.wall);
         let report = Report {
             outcome: Outcome::Success { status: 200 },
             elapsed: Millis::new(30 + n),

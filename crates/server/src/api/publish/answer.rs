@@ -86,7 +86,9 @@ pub(super) fn render(shape: Shape, mut answers: Vec<Published>, items: &[Item]) 
         }
     }
     let rendered = match shape {
-        Shape::Batch => serde_json::to_vec(&Data { data: BatchAnswer { accepted: answers.len(), items: answers } }),
+        Shape::Batch => {
+            serde_json::to_vec(&Data { data: BatchAnswer { accepted: answers.len(), items: answers } })
+        }
         Shape::Single => match answers.pop() {
             Some(data) => serde_json::to_vec(&Data { data }),
             None => Ok(Vec::new()),
@@ -107,23 +109,31 @@ pub(super) async fn warn(
     events: Vec<NewEvent>,
     answers: &mut [Published],
 ) -> Result<Vec<NewEvent>, ApiError> {
-    if !events.iter().any(|event| event.expires_at.is_some() && event.deliveries.iter().any(|(_, delivery)| !arrived_late(delivery))) {
+    if !events.iter().any(|event| {
+        event.expires_at.is_some() && event.deliveries.iter().any(|(_, delivery)| !arrived_late(delivery))
+    }) {
         return Ok(events);
     }
-    let (events, doubts) = app.engine.look(move |view| {
-        let mut doubts: Vec<(usize, DestinationNo, String)> = Vec::new();
-        let asked = events.iter().enumerate().filter(|(_, event)| event.expires_at.is_some());
-        let asked = asked.flat_map(|(index, event)| event.deliveries.iter().map(move |delivery| (index, delivery)));
-        for (index, (destination, delivery)) in asked.filter(|(_, (_, delivery))| !arrived_late(delivery)).take(MAX_ASKED) {
-            let Some(lane) = view.lane(*destination) else { continue };
-            if let Decision::Wait(wait) = lane.explain(view.now, delivery).decision
-                && wait.will_expire
+    let (events, doubts) = app
+        .engine
+        .look(move |view| {
+            let mut doubts: Vec<(usize, DestinationNo, String)> = Vec::new();
+            let asked = events.iter().enumerate().filter(|(_, event)| event.expires_at.is_some());
+            let asked = asked
+                .flat_map(|(index, event)| event.deliveries.iter().map(move |delivery| (index, delivery)));
+            for (index, (destination, delivery)) in
+                asked.filter(|(_, (_, delivery))| !arrived_late(delivery)).take(MAX_ASKED)
             {
-                doubts.push((index, *destination, wait.hold.to_string()));
+                let Some(lane) = view.lane(*destination) else { continue };
+                if let Decision::Wait(wait) = lane.explain(view.now, delivery).decision
+                    && wait.will_expire
+                {
+                    doubts.push((index, *destination, wait.hold.to_string()));
+                }
             }
-        }
-        (events, doubts)
-    }).await?;
+            (events, doubts)
+        })
+        .await?;
     for (index, destination, why) in doubts {
         let Some(id) = app.catalogue.destination_id(destination) else { continue };
         if let Some(answer) = answers.get_mut(index) {

@@ -61,7 +61,8 @@ impl<'a> Builder<'a> {
         let (payload, kind) = payload::take(event.payload, event.content_type.as_ref(), body)?;
         let ordering_key = key("ordering_key", event.ordering_key.as_ref(), MAX_ORDERING_KEY)?;
         let external_id = key("external_event_id", event.external_event_id.as_ref(), MAX_EXTERNAL_ID)?;
-        let priority = event.priority.map(Priority::new).transpose()?.or(routing.priority).unwrap_or_default();
+        let priority =
+            event.priority.map(Priority::new).transpose()?.or(routing.priority).unwrap_or_default();
         let named = event.destination_ids.as_deref().map(|names| self.named(names)).transpose()?;
         let destinations = named.as_deref().unwrap_or(&routing.destinations);
 
@@ -79,8 +80,15 @@ impl<'a> Builder<'a> {
         let deliveries = self.deliveries(first, destinations, &template, &routing);
         let expired = expires_at.is_some_and(|expiry| self.now >= expiry);
         let answer = Published::new(id, deliveries.len(), expired);
-        let external_id = external_id.map(|id| ExternalId { id, payload_hash: Sha256::digest(&payload).into() });
-        let message = Message { id, event_type: routing.event_type.clone(), accepted_at: self.now, payload, body: kind };
+        let external_id =
+            external_id.map(|id| ExternalId { id, payload_hash: Sha256::digest(&payload).into() });
+        let message = Message {
+            id,
+            event_type: routing.event_type.clone(),
+            accepted_at: self.now,
+            payload,
+            body: kind,
+        };
         let event = NewEvent {
             account: self.account,
             message: Arc::new(message),
@@ -149,7 +157,12 @@ impl<'a> Builder<'a> {
     }
 
     /// A time that may lie only so far ahead.
-    fn ahead(&self, field: &'static str, text: Option<&Text<'_>>, most: Millis) -> Result<Option<Timestamp>, ApiError> {
+    fn ahead(
+        &self,
+        field: &'static str,
+        text: Option<&Text<'_>>,
+        most: Millis,
+    ) -> Result<Option<Timestamp>, ApiError> {
         match time(field, text)? {
             Some(at) if at > self.now + most => {
                 Err(ApiError::invalid(field, format!("`{field}` is {at}; allowed: at most {most} ahead")))
@@ -161,23 +174,29 @@ impl<'a> Builder<'a> {
     /// The earliest of what event and type say, as [`settle::accept`] finds it for each delivery.
     fn expiry(&self, times: &Times, routing: &Routing) -> Option<Timestamp> {
         let after = |ttl: Millis| self.now + ttl;
-        [times.expires_at, times.ttl.map(after), routing.terms.type_ttl.map(after)].into_iter().flatten().min()
+        [times.expires_at, times.ttl.map(after), routing.terms.type_ttl.map(after)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
 /// An event that is scheduled for a time at which it is stale would never be sent: its publisher did not mean that.
 fn check_deliver_at(times: &Times, expires_at: Option<Timestamp>) -> Result<(), ApiError> {
     match (times.deliver_at, expires_at) {
-        (Some(at), Some(expiry)) if at >= expiry => {
-            Err(ApiError::invalid("deliver_at", format!("`deliver_at` is {at}, but the event expires at {expiry}")))
-        }
+        (Some(at), Some(expiry)) if at >= expiry => Err(ApiError::invalid(
+            "deliver_at",
+            format!("`deliver_at` is {at}, but the event expires at {expiry}"),
+        )),
         _ => Ok(()),
     }
 }
 
 fn time(field: &'static str, text: Option<&Text<'_>>) -> Result<Option<Timestamp>, ApiError> {
     let Some(text) = text else { return Ok(None) };
-    let refused = || ApiError::invalid(field, format!("`{field}` must be an RFC 3339 time such as 2026-04-23T14:32:00Z"));
+    let refused = || {
+        ApiError::invalid(field, format!("`{field}` must be an RFC 3339 time such as 2026-04-23T14:32:00Z"))
+    };
     Timestamp::parse(&text.0).map(Some).ok_or_else(refused)
 }
 
@@ -187,7 +206,10 @@ fn key(field: &'static str, text: Option<&Text<'_>>, most: usize) -> Result<Opti
     if fine {
         return Ok(Some(text.as_ref().into()));
     }
-    Err(ApiError::invalid(field, format!("`{field}` must be 1 to {most} characters, none of them a control character")))
+    Err(ApiError::invalid(
+        field,
+        format!("`{field}` must be 1 to {most} characters, none of them a control character"),
+    ))
 }
 
 /// Whether it was stale when it came in.

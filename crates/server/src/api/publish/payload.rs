@@ -25,7 +25,10 @@ pub(super) fn take(
     let content_type = content_type.map(|text| read_content_type(&text.0)).transpose()?;
     if raw.starts_with('"') {
         let text: Text<'_> = serde_json::from_str(raw).map_err(|_| {
-            ApiError::invalid("payload", "`payload` is a string with half a character in it: \\uD800 to \\uDFFF come in pairs")
+            ApiError::invalid(
+                "payload",
+                "`payload` is a string with half a character in it: \\uD800 to \\uDFFF come in pairs",
+            )
         })?;
         let bytes = match text.0 {
             Cow::Borrowed(text) => share(text.as_bytes(), body),

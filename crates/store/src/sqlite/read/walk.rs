@@ -1,26 +1,29 @@
-//! Lists of deliveries: the parts of an index that can hold what is asked for, merged by number, and looked through row by
-//! row up to a limit.
+//! Lists of deliveries: the parts of the indexes that can hold what is asked for, merged by number, and looked through row
+//! by row up to a limit.
 
 use std::collections::VecDeque;
 
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension, Row, params};
+use tidegate_core::sequence::Sequence;
+use tidegate_core::time::Timestamp;
 
-use super::deliveries::Sieve;
+use super::sieve::Sieve;
 use crate::delivery::StoredDelivery;
 use crate::list::Stage;
 use crate::sqlite::codec::{self, length, seq};
 use crate::sqlite::shared::Reader;
 use crate::sqlite::sql;
 use crate::{AccountNo, DestinationNo};
-use tidegate_core::sequence::Sequence;
-use tidegate_core::time::Timestamp;
 
 /// A part of an index, in the order of numbers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum Part {
-    Destination(DestinationNo, Stage),
+    Destination(DestinationNo),
     Account(AccountNo),
+    TroubledOfDestination(DestinationNo, Stage),
     Troubled(AccountNo, Stage),
+    /// Deliveries by their numbers, in the order of the walk.
+    These(VecDeque<i64>),
 }
 
 /// Which way a list goes, and where it begins: after this number.
@@ -58,36 +61,45 @@ impl Way {
     }
 }
 
+/// A row: its number, and the delivery if the sieve lets it pass.
+type Found = (i64, Option<StoredDelivery>);
+
 /// A walk over parts.
 pub(super) struct Walk<'a> {
     reader: &'a Reader,
     way: Way,
+    sieve: &'a Sieve,
     parts: Vec<Reading>,
     chunk: usize,
 }
 
 struct Reading {
     part: Part,
-    read: VecDeque<(i64, Option<StoredDelivery>)>,
+    read: VecDeque<Found>,
     /// Where to read on; `None`: there is no more.
     after: Option<i64>,
 }
 
 impl<'a> Walk<'a> {
     /// A walk of which about `wanted` rows will be taken.
-    pub(super) fn new(reader: &'a Reader, way: Way, parts: Vec<Part>, wanted: usize) -> Self {
-        let chunk = (2 * wanted / parts.len().max(1)).clamp(2, 256);
+    pub(super) fn new(
+        reader: &'a Reader,
+        way: Way,
+        sieve: &'a Sieve,
+        parts: Vec<Part>,
+        wanted: usize,
+    ) -> Self {
+        let chunk = (wanted.saturating_mul(2) / parts.len().max(1)).clamp(2, 256);
         let parts = parts.into_iter();
         let parts = parts.map(|part| Reading { part, read: VecDeque::new(), after: Some(way.after) });
-        Self { reader, way, parts: parts.collect(), chunk }
+        Self { reader, way, sieve, parts: parts.collect(), chunk }
     }
 
-    /// The next row: its number, and the delivery if the sieve lets it pass. The first of as many parts as there are:
-    /// these are few, but where an account with very many destinations lists what is open.
-    pub(super) fn next(&mut self, sieve: &Sieve) -> rusqlite::Result<Option<(i64, Option<StoredDelivery>)>> {
+    /// The next row: the first of the heads of all parts, which are few.
+    pub(super) fn next(&mut self) -> rusqlite::Result<Option<Found>> {
         let mut first: Option<(usize, i64)> = None;
         for index in 0..self.parts.len() {
-            let Some(number) = self.head(index, sieve)? else { continue };
+            let Some(number) = self.head(index)? else { continue };
             if first.is_none_or(|(_, best)| self.way.is_before(number, best)) {
                 first = Some((index, number));
             }
@@ -95,37 +107,57 @@ impl<'a> Walk<'a> {
         Ok(first.and_then(|(index, _)| self.parts[index].read.pop_front()))
     }
 
-    fn head(&mut self, index: usize, sieve: &Sieve) -> rusqlite::Result<Option<i64>> {
-        let reading = &mut self.parts[index];
-        if let (true, Some(after)) = (reading.read.is_empty(), reading.after) {
-            let turn = |row: &Row<'_>| {
-                let passes = sieve.passes(row)?;
-                Ok((row.get(0)?, passes.then(|| self.reader.stored_delivery(row)).transpose()?))
-            };
-            let limit = length(self.chunk);
-            let newest = !self.way.oldest_first;
-            let found: Vec<(i64, Option<StoredDelivery>)> = match reading.part {
-                Part::Destination(destination, stage) => {
-                    let sql = if newest {
-                        sql::LIST_BY_DESTINATION_NEWEST
-                    } else {
-                        sql::LIST_BY_DESTINATION_OLDEST
-                    };
-                    self.reader.all(sql, params![destination.0, codec::stage(stage), after, limit], turn)?
-                }
-                Part::Account(account) => {
-                    let sql = if newest { sql::LIST_BY_ACCOUNT_NEWEST } else { sql::LIST_BY_ACCOUNT_OLDEST };
-                    self.reader.all(sql, params![account.0, after, limit], turn)?
-                }
-                Part::Troubled(account, stage) => {
-                    let sql = if newest { sql::LIST_TROUBLED_NEWEST } else { sql::LIST_TROUBLED_OLDEST };
-                    self.reader.all(sql, params![account.0, codec::stage(stage), after, limit], turn)?
-                }
-            };
+    fn head(&mut self, index: usize) -> rusqlite::Result<Option<i64>> {
+        if let (true, Some(after)) = (self.parts[index].read.is_empty(), self.parts[index].after) {
+            let nothing = Part::These(VecDeque::new());
+            let mut part = std::mem::replace(&mut self.parts[index].part, nothing);
+            let found = self.read(&mut part, after)?;
+            let reading = &mut self.parts[index];
+            reading.part = part;
             reading.after =
                 if found.len() < self.chunk { None } else { found.last().map(|(number, _)| *number) };
             reading.read.extend(found);
         }
-        Ok(reading.read.front().map(|(number, _)| *number))
+        Ok(self.parts[index].read.front().map(|(number, _)| *number))
+    }
+
+    fn read(&self, part: &mut Part, after: i64) -> rusqlite::Result<Vec<Found>> {
+        let reader = self.reader;
+        let turn = |row: &Row<'_>| -> rusqlite::Result<Found> {
+            let passes = self.sieve.passes(row)?;
+            Ok((row.get(0)?, passes.then(|| reader.stored_delivery(row)).transpose()?))
+        };
+        let limit = length(self.chunk);
+        let either = |newest, oldest| if self.way.oldest_first { oldest } else { newest };
+        match part {
+            Part::Destination(destination) => {
+                let sql = either(sql::LIST_BY_DESTINATION_NEWEST, sql::LIST_BY_DESTINATION_OLDEST);
+                reader.all(sql, params![destination.0, after, limit], turn)
+            }
+            Part::Account(account) => {
+                let sql = either(sql::LIST_BY_ACCOUNT_NEWEST, sql::LIST_BY_ACCOUNT_OLDEST);
+                reader.all(sql, params![account.0, after, limit], turn)
+            }
+            Part::TroubledOfDestination(destination, stage) => {
+                let sql = either(
+                    sql::LIST_TROUBLED_OF_DESTINATION_NEWEST,
+                    sql::LIST_TROUBLED_OF_DESTINATION_OLDEST,
+                );
+                reader.all(sql, params![destination.0, codec::stage(*stage), after, limit], turn)
+            }
+            Part::Troubled(account, stage) => {
+                let sql = either(sql::LIST_TROUBLED_NEWEST, sql::LIST_TROUBLED_OLDEST);
+                reader.all(sql, params![account.0, codec::stage(*stage), after, limit], turn)
+            }
+            Part::These(numbers) => {
+                let mut found = Vec::new();
+                while found.len() < self.chunk {
+                    let Some(number) = numbers.pop_front() else { break };
+                    let row = reader.prepare(sql::DELIVERY)?.query_row([number], turn).optional()?;
+                    found.extend(row);
+                }
+                Ok(found)
+            }
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! Events are passed once, in the order of acceptance. One that still has something open, or young, is noted when that
 //! becomes final and looked at again when it is old; so nothing that is open is ever walked over twice.
 
+use std::collections::{BTreeSet, HashSet};
+
 use rusqlite::{OptionalExtension, params};
 use tidegate_core::time::{Millis, Timestamp};
 
@@ -24,11 +26,8 @@ impl Writer<'_> {
         let cut = before.as_millis();
         let mut gone = self.forget_noted(cut, limit)?;
         let next = self.next_to_forget(cut, limit)?;
-        let cursor = next.last().map(|(seq, _)| *seq);
-        for (seq, range) in next {
-            gone += u64::from(self.forget_if_old(seq, range, cut)?);
-        }
-        if let Some(cursor) = cursor {
+        gone += self.forget_runs(&next, cut)?;
+        if let Some((cursor, _)) = next.last().copied() {
             self.connection.prepare_cached(sql::SET_META)?.execute(("forget_cursor", cursor))?;
             // Should the group fail, events above the stored cursor are only noted once too often.
             self.forget_cursor = cursor;
@@ -64,6 +63,56 @@ impl Writer<'_> {
             found.push((row.get(0)?, range(row.get(1)?, row.get(2)?)));
         }
         Ok(found)
+    }
+
+    /// Nearly all events of a day are old on the same day: runs of them go at once, the others are looked at one by one.
+    fn forget_runs(&self, events: &[(i64, Range)], cut: i64) -> Result<u64, Failure> {
+        let special = self.special(events, cut)?;
+        let mut gone = 0;
+        for (seq, range) in events.iter().filter(|(seq, _)| special.events.contains(seq)) {
+            gone += u64::from(self.forget_if_old(*seq, *range, cut)?);
+        }
+        for run in runs(events, &special) {
+            if let Some((first, last)) = run.deliveries {
+                self.forget_range(first, last)?;
+            }
+            self.connection.prepare_cached(sql::FORGET_EVENTS)?.execute([run.events.0, run.events.1])?;
+            gone += run.count;
+        }
+        Ok(gone)
+    }
+
+    /// What keeps events from going as part of a run.
+    fn special(&self, events: &[(i64, Range)], cut: i64) -> Result<Special, Failure> {
+        let mut special = Special::default();
+        let (Some((first_event, _)), Some((last_event, _))) = (events.first(), events.last()) else {
+            return Ok(special);
+        };
+        let mut replayed = self.connection.prepare_cached(sql::REPLAYED_TO_FORGET)?;
+        let mut rows = replayed.query([first_event, last_event])?;
+        while let Some(row) = rows.next()? {
+            special.events.insert(row.get(0)?);
+        }
+        let ranges = || events.iter().filter_map(|(_, range)| *range);
+        let first = ranges().map(|(first, _)| first).min().unwrap_or(0);
+        let last = ranges().map(|(_, last)| last).max().unwrap_or(-1);
+        let mut obstacles = self.connection.prepare_cached(sql::FORGET_OBSTACLES)?;
+        let mut rows = obstacles.query(params![first, last, cut, first_event, last_event])?;
+        while let Some(row) = rows.next()? {
+            special.numbers.insert(row.get(0)?);
+            if !row.get::<_, bool>(2)? {
+                special.events.insert(row.get(1)?);
+            }
+        }
+        Ok(special)
+    }
+
+    /// Deliveries go with their attempts and what was kept of the answers.
+    fn forget_range(&self, first: i64, last: i64) -> Result<(), Failure> {
+        for sql in [sql::FORGET_ANSWERS, sql::FORGET_ATTEMPTS, sql::FORGET_DELIVERIES] {
+            self.connection.prepare_cached(sql)?.execute([first, last])?;
+        }
+        Ok(())
     }
 
     fn forget_noted(&self, cut: i64, limit: i64) -> Result<u64, Failure> {
@@ -114,12 +163,58 @@ impl Writer<'_> {
             _ => {}
         }
         for (first, last) in replays.iter().map(|(seq, ..)| (*seq, *seq)).chain(range) {
-            self.connection.prepare_cached(sql::FORGET_ANSWERS)?.execute([first, last])?;
-            self.connection.prepare_cached(sql::FORGET_ATTEMPTS)?.execute([first, last])?;
-            self.connection.prepare_cached(sql::FORGET_DELIVERIES)?.execute([first, last])?;
+            self.forget_range(first, last)?;
         }
-        self.connection.prepare_cached(sql::FORGET_EVENT)?.execute([event_seq])?;
+        self.connection.prepare_cached(sql::FORGET_EVENTS)?.execute([event_seq, event_seq])?;
         Ok(true)
+    }
+}
+
+/// What is in the way of runs: events that are looked at one by one, and deliveries that a run must not reach over.
+#[derive(Debug, Default)]
+struct Special {
+    events: HashSet<i64>,
+    numbers: BTreeSet<i64>,
+}
+
+/// Events in a row, with their deliveries in a row.
+#[derive(Debug)]
+struct Run {
+    events: (i64, i64),
+    deliveries: Range,
+    count: u64,
+}
+
+/// The runs among `events`, which are in order and without a gap in the store.
+fn runs(events: &[(i64, Range)], special: &Special) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut goes_on = false;
+    for (seq, range) in events {
+        if special.events.contains(seq) {
+            goes_on = false;
+            continue;
+        }
+        let grown =
+            runs.last().filter(|_| goes_on).and_then(|run| joined(run.deliveries, *range, &special.numbers));
+        match (runs.last_mut(), grown) {
+            (Some(run), Some(deliveries)) => {
+                *run = Run { events: (run.events.0, *seq), deliveries, count: run.count + 1 };
+            }
+            _ => runs.push(Run { events: (*seq, *seq), deliveries: *range, count: 1 }),
+        }
+        goes_on = true;
+    }
+    runs
+}
+
+/// Two ranges as one, if nothing that must stay lies between them.
+fn joined(before: Range, after: Range, stay: &BTreeSet<i64>) -> Option<Range> {
+    match (before, after) {
+        (Some((first, _)), Some((_, last))) if first > last => None,
+        (Some((first, _)), Some((_, last))) => {
+            stay.range(first..=last).next().is_none().then_some(Some((first, last)))
+        }
+        (range, None) | (None, range) => Some(range),
     }
 }
 

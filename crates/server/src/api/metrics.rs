@@ -1,0 +1,201 @@
+//! `/metrics`: what Prometheus reads. Labels by destination stay bounded.
+
+mod text;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use tidegate_core::delivery::HoldReason;
+use tidegate_core::time::Timestamp;
+use tidegate_engine::metrics::{BOUNDS_US, ENDS, Histogram, OUTCOMES};
+use tidegate_store::DestinationNo;
+use tidegate_store::lane::Of;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::text::Page;
+use super::App;
+use super::error::{ApiError, ErrorBody};
+
+/// Destinations with a label of their own: the busiest. All others are one `other`.
+const LABELLED: usize = 100;
+
+/// The calls.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show))
+}
+
+/// What one lane looks like.
+#[derive(Clone, Copy, Default)]
+struct Gauge {
+    queued: u64,
+    inflight: u64,
+    denied: u64,
+    oldest_seconds: f64,
+}
+
+impl Gauge {
+    fn busy(&self) -> u64 {
+        self.queued.saturating_add(self.inflight)
+    }
+    fn join(&mut self, other: &Self) {
+        self.queued += other.queued;
+        self.inflight += other.inflight;
+        self.denied += other.denied;
+        self.oldest_seconds = self.oldest_seconds.max(other.oldest_seconds);
+    }
+}
+
+/// What was seen of a lane.
+struct Seen {
+    destination: DestinationNo,
+    inflight: u64,
+    denied: u64,
+    held: Option<(HoldReason, Timestamp)>,
+}
+
+/// Metrics for Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", tag = "observing", security(()),
+    responses(
+        (status = 200, description = "The text format of Prometheus.", body = String, content_type = "text/plain"),
+        (status = 503, description = "The server is shutting down.", body = ErrorBody)
+    )
+)]
+async fn show(State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
+    let look = app.engine.look(|view| {
+        let see = |(destination, lane): (DestinationNo, &tidegate_engine::dispatcher::Lane)| Seen {
+            destination,
+            inflight: lane.in_flight_count() as u64,
+            denied: lane.slots_denied(),
+            held: lane.held(),
+        };
+        view.lanes().map(see).collect::<Vec<_>>()
+    });
+    let lanes = look.await?;
+    let mut page = Page::default();
+    counters(&app, &mut page);
+    gauges(&app, &lanes, &mut page);
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.finish()))
+}
+
+fn counters(app: &App, page: &mut Page) {
+    let metrics = app.engine.metrics();
+    let status = app.engine.store().status();
+    page.counter("tidegate_events_accepted_total", "Events accepted.", metrics.events_accepted.load(Relaxed));
+    page.counter(
+        "tidegate_deliveries_accepted_total",
+        "Deliveries accepted.",
+        metrics.deliveries_accepted.load(Relaxed),
+    );
+    page.head("tidegate_attempts_total", "counter", "Attempts that ended, by outcome.");
+    for (word, count) in OUTCOMES.iter().zip(&metrics.attempts) {
+        page.sample("tidegate_attempts_total", &[("outcome", word)], count.load(Relaxed));
+    }
+    page.head("tidegate_deliveries_final_total", "counter", "Deliveries that ended, by status.");
+    for (word, count) in ENDS.iter().zip(&metrics.finals) {
+        page.sample("tidegate_deliveries_final_total", &[("status", word)], count.load(Relaxed));
+    }
+    histogram(
+        page,
+        "tidegate_attempt_duration_seconds",
+        "From the start of an attempt to its answer.",
+        &metrics.attempt_duration,
+    );
+    histogram(
+        page,
+        "tidegate_delivery_latency_seconds",
+        "From acceptance to success.",
+        &metrics.delivery_latency,
+    );
+    histogram(page, "tidegate_commit_seconds", "How long a commit took.", &metrics.commit_duration);
+    page.counter("tidegate_commits_total", "Commits made.", status.commits);
+    page.counter(
+        "tidegate_refills_total",
+        "Times that a lane looked into the store.",
+        metrics.refills.load(Relaxed),
+    );
+    page.counter(
+        "tidegate_events_forgotten_total",
+        "Events deleted by the retention.",
+        metrics.events_forgotten.load(Relaxed),
+    );
+    page.counter(
+        "tidegate_schedule_errors_total",
+        "Quiet hours that could not be read any more.",
+        app.catalogue.schedule_errors(),
+    );
+    page.gauge("tidegate_store_wal_bytes", "Bytes of the write-ahead log.", status.wal_bytes);
+    page.gauge(
+        "tidegate_store_full",
+        "1 while writes wait because the disk is full.",
+        u64::from(status.full),
+    );
+}
+
+fn gauges(app: &App, lanes: &[Seen], page: &mut Page) {
+    let now = app.engine.now().wall;
+    let mut held = std::collections::BTreeMap::<&'static str, u64>::new();
+    let mut all: Vec<(DestinationNo, Gauge)> = Vec::with_capacity(lanes.len());
+    for seen in lanes {
+        let waiting = app.engine.store().waiting(Of::Destination(seen.destination)).deliveries;
+        let queued = waiting.saturating_sub(seen.inflight);
+        if let Some((reason, _)) = seen.held {
+            *held.entry(reason.word()).or_default() += queued;
+        }
+        let oldest = seen.held.map_or(0.0, |(_, since)| (now - since).as_secs_f64().max(0.0));
+        all.push((
+            seen.destination,
+            Gauge { queued, inflight: seen.inflight, denied: seen.denied, oldest_seconds: oldest },
+        ));
+    }
+    page.head(
+        "tidegate_held_deliveries",
+        "gauge",
+        "Deliveries that wait behind a hold of their destination, by reason.",
+    );
+    for reason in HoldReason::ALL {
+        let count = held.get(reason.word()).copied().unwrap_or(0);
+        page.sample("tidegate_held_deliveries", &[("reason", reason.word())], count);
+    }
+    let rows = labelled(app, all);
+    let rows: Vec<(&str, &Gauge)> = rows.iter().map(|(label, gauge)| (label.as_str(), gauge)).collect();
+    page.by_destination("tidegate_queue_depth", "gauge", "Deliveries that wait.", &rows, |gauge| {
+        gauge.queued as f64
+    });
+    page.by_destination("tidegate_inflight", "gauge", "Requests in flight.", &rows, |gauge| {
+        gauge.inflight as f64
+    });
+    let denied = "Times that a delivery found every slot taken.";
+    page.by_destination("tidegate_concurrency_slot_denied_total", "counter", denied, &rows, |gauge| {
+        gauge.denied as f64
+    });
+    let oldest = "How long the current hold lasts.";
+    page.by_destination("tidegate_oldest_held_seconds", "gauge", oldest, &rows, |gauge| gauge.oldest_seconds);
+}
+
+/// The busiest by their ids, the rest together.
+fn labelled(app: &App, mut all: Vec<(DestinationNo, Gauge)>) -> Vec<(String, Gauge)> {
+    all.sort_unstable_by_key(|(destination, gauge)| (std::cmp::Reverse(gauge.busy()), *destination));
+    let rest = all.split_off(all.len().min(LABELLED));
+    let mut other = Gauge::default();
+    for (_, gauge) in &rest {
+        other.join(gauge);
+    }
+    let mut rows: Vec<(String, Gauge)> = Vec::with_capacity(all.len() + 1);
+    for (destination, gauge) in all {
+        match app.catalogue.destination_id(destination) {
+            Some(id) => rows.push((id.to_string(), gauge)),
+            None => other.join(&gauge),
+        }
+    }
+    rows.push(("other".to_owned(), other));
+    rows
+}
+
+fn histogram(page: &mut Page, name: &str, about: &str, histogram: &Histogram) {
+    let (counts, sum_us) = histogram.read();
+    page.histogram(name, about, &BOUNDS_US, &counts, sum_us);
+}

@@ -1,0 +1,238 @@
+//! The settings of an account: defaults for all policies, quotas, and a pause of everything.
+//!
+//! A paused account is one whose destinations are all paused. Those that were paused by themselves before stay so when the
+//! account goes on.
+
+use axum::extract::State;
+use axum::response::IntoResponse;
+use futures_util::future::try_join_all;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tidegate_core::lane::Standing;
+use tidegate_engine::dispatcher::Command;
+use tidegate_store::catalogue::Edit;
+use tidegate_store::{AccountNo, DestinationNo};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::ApiError;
+use super::etag::{IfMatch, etag};
+use super::extract::{Json, given};
+use super::openapi::{Refusals, WriteRefusals};
+use super::{App, Data, ok};
+use crate::auth::{Caller, Role};
+use crate::catalogue::{AccountEntry, AccountSettings, SettingsDocument};
+
+/// Commands to lanes at a time: each is committed, and commits go in groups.
+const AT_A_TIME: usize = 500;
+
+/// The calls.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show, change))
+}
+
+/// The settings of an account.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SettingsView {
+    /// Policies for destinations that say nothing, in the words of a destination: `rate_limit`, `retry_policy`,
+    /// `circuit_breaker`, `delivery_schedules`, `max_concurrency` …
+    #[schema(value_type = Object)]
+    defaults: Map<String, Value>,
+    /// Above so many waiting deliveries publishing answers 429; null: no limit.
+    #[schema(required = true)]
+    max_queued_events: Option<u64>,
+    /// Above so many bytes of waiting payloads publishing answers 429; null: no limit.
+    #[schema(required = true)]
+    max_queued_bytes: Option<u64>,
+    /// Whether nothing is sent.
+    paused: bool,
+}
+
+impl SettingsView {
+    fn new(document: &SettingsDocument) -> Self {
+        Self {
+            defaults: document.defaults.clone(),
+            max_queued_events: document.max_queued_events,
+            max_queued_bytes: document.max_queued_bytes,
+            paused: document.paused,
+        }
+    }
+}
+
+/// What to change. What is left out stays; null removes.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SettingsPatch {
+    /// Each policy that is named replaces the one before; null removes it.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    defaults: Option<Map<String, Value>>,
+    /// Above so many waiting deliveries publishing answers 429.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    max_queued_events: Option<Option<u64>>,
+    /// Above so many bytes of waiting payloads publishing answers 429.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    max_queued_bytes: Option<Option<u64>>,
+    /// Hold everything, or go on.
+    #[serde(default)]
+    paused: Option<bool>,
+}
+
+/// Show the settings of the account.
+#[utoipa::path(
+    get, path = "/v1/settings", tag = "administration",
+    responses((status = 200, description = "The settings.", body = Data<SettingsView>), Refusals)
+)]
+async fn show(State(app): State<App>, caller: Caller) -> Result<impl IntoResponse, ApiError> {
+    caller.require(Role::Viewer)?;
+    let account = app.catalogue.account(caller.account).ok_or_else(ApiError::not_found)?;
+    Ok((etag(account.row.version), ok(SettingsView::new(&account.settings.document))))
+}
+
+/// Change the settings of the account. Other defaults hold at once, also for what waits.
+#[utoipa::path(
+    patch, path = "/v1/settings", tag = "administration",
+    params(("If-Match" = Option<String>, Header, description = "Change only this version.")),
+    responses((status = 200, description = "Changed.", body = Data<SettingsView>), WriteRefusals)
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    if_match: IfMatch,
+    Json(body): Json<SettingsPatch>,
+) -> Result<impl IntoResponse, ApiError> {
+    caller.require(Role::Owner)?;
+    let account = app.catalogue.account(caller.account).ok_or_else(ApiError::not_found)?;
+    if_match.check(account.row.version)?;
+    let mut document = account.settings.document.clone();
+    let paused = body.paused.filter(|paused| *paused != document.paused);
+    let changed = json!({"defaults": body.defaults, "max_queued_events": body.max_queued_events,
+                         "max_queued_bytes": body.max_queued_bytes, "paused": body.paused});
+    apply(&app, &mut document, body)?;
+    match paused {
+        Some(true) => document.paused_before = paused_by_themselves(&app, account.row.no).await?,
+        // First the lanes: if we fall over in between, the account is still paused, and says so.
+        Some(false) => go_on(&app, &account).await?,
+        None => {}
+    }
+    if paused == Some(false) {
+        document.paused_before.clear();
+    }
+    let audit = caller.audit(&app, "settings.update", account.row.id, &changed);
+    let account = store(&app, &account, document, Some(audit)).await?;
+    if paused == Some(true) {
+        hold(&app, &account).await?;
+    }
+    Ok((etag(account.row.version), ok(SettingsView::new(&account.settings.document))))
+}
+
+fn apply(app: &App, document: &mut SettingsDocument, patch: SettingsPatch) -> Result<(), ApiError> {
+    for (key, value) in patch.defaults.unwrap_or_default() {
+        match value {
+            Value::Null => document.defaults.remove(&key),
+            value => document.defaults.insert(key, value),
+        };
+    }
+    app.catalogue.compiler().check_defaults(&document.defaults)?;
+    let quota = |field: &str, value: Option<u64>| match value {
+        Some(0) => {
+            Err(ApiError::invalid(field, format!("`{field}` must be at least 1, or null for no limit")))
+        }
+        value => Ok(value),
+    };
+    if let Some(value) = patch.max_queued_events {
+        document.max_queued_events = quota("max_queued_events", value)?;
+    }
+    if let Some(value) = patch.max_queued_bytes {
+        document.max_queued_bytes = quota("max_queued_bytes", value)?;
+    }
+    document.paused = patch.paused.unwrap_or(document.paused);
+    AccountSettings::new(document.clone())?;
+    Ok(())
+}
+
+async fn store(
+    app: &App,
+    account: &AccountEntry,
+    document: SettingsDocument,
+    audit: Option<tidegate_store::catalogue::AuditEntry>,
+) -> Result<std::sync::Arc<AccountEntry>, ApiError> {
+    let mut row = account.row.clone();
+    row.settings = serde_json::to_string(&document).map_err(ApiError::unavailable)?;
+    row.version += 1;
+    let no = row.no;
+    app.catalogue.change(vec![Edit::SetAccount(row)], audit).await?;
+    app.catalogue.account(no).ok_or_else(ApiError::not_found)
+}
+
+/// The destinations of an account whose lanes are paused now, or are not.
+async fn lanes(app: &App, account: AccountNo, paused: bool) -> Result<Vec<DestinationNo>, ApiError> {
+    let numbers: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
+    let found = app.engine.look(move |view| {
+        let is_paused = |no: &DestinationNo| {
+            view.lane(*no).is_some_and(|lane| matches!(lane.state().standing, Standing::Paused { .. }))
+        };
+        numbers.into_iter().filter(|no| is_paused(no) == paused).collect()
+    });
+    Ok(found.await?)
+}
+
+async fn paused_by_themselves(
+    app: &App,
+    account: AccountNo,
+) -> Result<std::collections::BTreeSet<String>, ApiError> {
+    let numbers = lanes(app, account, true).await?;
+    Ok(numbers
+        .into_iter()
+        .filter_map(|no| app.catalogue.destination_id(no))
+        .map(|id| id.to_string())
+        .collect())
+}
+
+async fn command(app: &App, numbers: &[DestinationNo], command: Command) -> Result<(), ApiError> {
+    for some in numbers.chunks(AT_A_TIME) {
+        try_join_all(some.iter().map(|no| app.engine.command(*no, command))).await?;
+    }
+    Ok(())
+}
+
+/// Pauses every lane of an account that is not. A destination that is switched off stays switched off.
+async fn hold(app: &App, account: &AccountEntry) -> Result<(), ApiError> {
+    let numbers = lanes(app, account.row.no, false).await?;
+    let off = app.engine.look(move |view| {
+        let is_off = |no: &DestinationNo| {
+            view.lane(*no).is_some_and(|lane| matches!(lane.state().standing, Standing::Disabled { .. }))
+        };
+        numbers.into_iter().filter(|no| !is_off(no)).collect::<Vec<_>>()
+    });
+    command(app, &off.await?, Command::Pause).await
+}
+
+/// Resumes every lane of an account, but for those that were paused by themselves.
+async fn go_on(app: &App, account: &AccountEntry) -> Result<(), ApiError> {
+    let mut numbers = lanes(app, account.row.no, true).await?;
+    let document = &account.settings.document;
+    numbers.retain(|no| app.catalogue.destination_id(*no).is_some_and(|id| !document.stays_paused(id)));
+    command(app, &numbers, Command::Resume { skip_head: false }).await
+}
+
+/// Pauses the lanes of accounts that say so: a stop may have come before they all were. With `all`, every account is
+/// paused: for a restored backup, which must not send what was sent since.
+pub(crate) async fn pause_at_start(app: &App, all: bool) -> Result<(), ApiError> {
+    for account in app.catalogue.accounts() {
+        let mut account = account;
+        if all && !account.settings.document.paused {
+            let mut document = account.settings.document.clone();
+            document.paused = true;
+            document.paused_before = paused_by_themselves(app, account.row.no).await?;
+            account = store(app, &account, document, None).await?;
+        }
+        if account.settings.document.paused {
+            hold(app, &account).await?;
+        }
+    }
+    Ok(())
+}

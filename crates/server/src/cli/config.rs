@@ -1,0 +1,52 @@
+//! `tidegate config show`: what holds, and where it comes from.
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+
+use super::serve::Settings;
+use super::{Ended, say};
+use crate::config::{Config, DEFAULT_FILE};
+
+/// Variables whose values nobody should see.
+const SECRETS: [&str; 2] = ["TIDEGATE_SECRET_KEY", "TIDEGATE_BOOTSTRAP_KEY"];
+
+/// The options of `config`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print every setting, and where its value comes from.
+    Show {
+        /// Print the default file instead: every setting, explained.
+        #[arg(long)]
+        default: bool,
+        #[command(flatten)]
+        settings: Box<Settings>,
+    },
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Ended> {
+    let Command::Show { default, settings } = &args.command;
+    if *default {
+        return say(DEFAULT_FILE).map(|()| Ended::Well);
+    }
+    let layers = settings.layers();
+    let mut text = String::new();
+    let widest = layers.iter().map(|(key, value, _)| key.len() + value.to_string().len()).max().unwrap_or(0);
+    for (key, value, origin) in layers.iter() {
+        let line = format!("{key} = {value}");
+        let width = widest.min(60) + 3;
+        writeln!(text, "{line:width$}  # {origin}")?;
+    }
+    for name in SECRETS.iter().filter(|name| std::env::var_os(name).is_some()) {
+        writeln!(text, "# {name} is set (not shown)")?;
+    }
+    say(&text)?;
+    Config::new(&layers)?;
+    Ok(Ended::Well)
+}

@@ -1,0 +1,164 @@
+//! Where values come from: the default file, a file, the environment, flags. Later ones win.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Every setting with its default, and what it is for.
+pub(crate) const DEFAULT_FILE: &str = include_str!("default.toml");
+/// The file that is read if it is there and none is named.
+const USUAL_FILE: &str = "tidegate.toml";
+/// In the environment, names begin so.
+const PREFIX: &str = "TIDEGATE_";
+/// Variables that are no settings: secrets, and where the file is.
+const OTHER_VARIABLES: [&str; 3] = ["TIDEGATE_CONFIG", "TIDEGATE_SECRET_KEY", "TIDEGATE_BOOTSTRAP_KEY"];
+
+/// Where a value stood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// In this file.
+    File(PathBuf),
+    /// In this variable.
+    Environment(String),
+    /// In this flag.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Environment(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(text) => write!(f, "{text:?}"),
+            Self::Many(texts) => write!(f, "{texts:?}"),
+        }
+    }
+}
+
+/// All settings, with what was written last and where.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layers {
+    values: BTreeMap<String, (Written, Origin)>,
+    /// All that is wrong so far.
+    pub(super) problems: Vec<String>,
+}
+
+impl Layers {
+    /// The defaults alone.
+    pub(crate) fn defaults() -> Self {
+        let mut layers = Self::default();
+        let table: toml::Table = DEFAULT_FILE.parse().expect("the embedded file is tested");
+        for (key, value) in flatten(&table) {
+            layers.values.insert(key, (value, Origin::Default));
+        }
+        layers
+    }
+
+    /// The file that was named, else the usual one if it is there.
+    pub(crate) fn add_file(&mut self, named: Option<&Path>) {
+        let path = named.unwrap_or(Path::new(USUAL_FILE));
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => return self.problems.push(format!("{}: cannot be read: {error}", path.display())),
+        };
+        match text.parse::<toml::Table>() {
+            Err(error) => self.problems.push(format!("{}: {}", path.display(), error.to_string().trim_end())),
+            Ok(table) => {
+                for (key, value) in flatten(&table) {
+                    self.set(&key, value, Origin::File(path.to_owned()));
+                }
+            }
+        }
+    }
+
+    /// What the environment says.
+    pub(crate) fn add_environment(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
+        let known: BTreeMap<String, String> =
+            self.values.keys().map(|key| (variable(key), key.clone())).collect();
+        for (name, value) in variables {
+            if !name.starts_with(PREFIX) || OTHER_VARIABLES.contains(&name.as_str()) {
+                continue;
+            }
+            match known.get(&name) {
+                Some(key) => self.set(key, Written::One(value), Origin::Environment(name.clone())),
+                None => self
+                    .problems
+                    .push(format!("{name}: there is no such setting (see `tidegate config show --default`)")),
+            }
+        }
+    }
+
+    /// What a flag says.
+    pub(crate) fn add_flag(&mut self, key: &str, value: Written) {
+        self.set(key, value, Origin::Flag(format!("--{}", key.replace('_', "-"))));
+    }
+
+    fn set(&mut self, key: &str, value: Written, origin: Origin) {
+        match self.values.get_mut(key) {
+            Some(entry) => *entry = (value, origin),
+            None => self.problems.push(format!(
+                "{origin}: there is no setting `{key}` (see `tidegate config show --default`)"
+            )),
+        }
+    }
+
+    /// What holds for a setting.
+    pub(super) fn get(&self, key: &str) -> Option<&(Written, Origin)> {
+        self.values.get(key)
+    }
+
+    /// All of them, for `config show`.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Written, &Origin)> {
+        self.values.iter().map(|(key, (value, origin))| (key.as_str(), value, origin))
+    }
+}
+
+/// The variable of a setting: `timeout.min` is `TIDEGATE_TIMEOUT_MIN`.
+fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "_").to_ascii_uppercase())
+}
+
+/// Tables become dots.
+fn flatten(table: &toml::Table) -> Vec<(String, Written)> {
+    let mut all = Vec::new();
+    for (key, value) in table {
+        match value {
+            toml::Value::Table(inner) => {
+                all.extend(flatten(inner).into_iter().map(|(rest, value)| (format!("{key}.{rest}"), value)));
+            }
+            toml::Value::Array(list) => {
+                all.push((key.clone(), Written::Many(list.iter().map(text).collect())))
+            }
+            value => all.push((key.clone(), Written::One(text(value)))),
+        }
+    }
+    all
+}
+
+fn text(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,97 @@
+//! The first start: an account, and an operator key to begin with.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use tidegate_core::id::{AccountId, KeyId};
+use tidegate_store::AccountNo;
+use tidegate_store::catalogue::{Account, ApiKey, AuditEntry, Edit};
+
+use crate::api::App;
+use crate::auth::Role;
+use crate::auth::key::{self, KeyDocument};
+
+/// What the first account is called until somebody renames it.
+const FIRST_ACCOUNT: &str = "default";
+
+/// Makes an account and an operator key where there is no key at all; gives back a key that must be shown.
+pub(super) async fn first_key(app: &App) -> anyhow::Result<Option<String>> {
+    let accounts = app.catalogue.accounts();
+    if accounts.iter().any(|account| !app.catalogue.keys(account.row.no).is_empty()) {
+        return Ok(None);
+    }
+    let (key, given) = match std::env::var("TIDEGATE_BOOTSTRAP_KEY") {
+        Ok(key) if key::is_well_formed(&key) => (key, true),
+        Ok(_) => bail!("TIDEGATE_BOOTSTRAP_KEY must be tg_ and 32 to 200 URL-safe characters"),
+        Err(_) => (new_key()?, false),
+    };
+    // An account without a key is a first start that broke off here.
+    let account = match accounts.first() {
+        Some(account) => account.row.no,
+        None => add_account(app).await?,
+    };
+    add_key(app, account, &key).await?;
+    Ok((!given).then_some(key))
+}
+
+/// A key of 32 random bytes.
+fn new_key() -> anyhow::Result<String> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).context("the system gives no random numbers")?;
+    Ok(key::make(random))
+}
+
+async fn add_account(app: &App) -> anyhow::Result<AccountNo> {
+    let now = app.engine.now().wall;
+    let row = Account {
+        no: AccountNo(0),
+        id: AccountId::new(now, (app.engine.draw(), app.engine.draw())),
+        external_id: None,
+        document: json!({"name": FIRST_ACCOUNT}).to_string(),
+        settings: String::new(),
+        version: 1,
+        created_at: now,
+    };
+    let done =
+        app.catalogue.change(vec![Edit::AddAccount(row)], None).await.context("cannot make an account")?;
+    done.accounts.first().copied().context("the store gave the new account no number")
+}
+
+async fn add_key(app: &App, account: AccountNo, key: &str) -> anyhow::Result<()> {
+    let now = app.engine.now().wall;
+    let id = KeyId::new(now, (app.engine.draw(), app.engine.draw()));
+    let document =
+        KeyDocument { name: "bootstrap".to_owned(), role: Role::Operator, prefix: key::shown(key) };
+    let document = serde_json::to_string(&document).context("a key's document")?;
+    let row = ApiKey { id, account, hash: key::hash(key), document, created_at: now, expires_at: None };
+    let audit = AuditEntry {
+        account,
+        at: now,
+        actor: None,
+        action: "key.create".to_owned(),
+        subject: id.to_string(),
+        detail: json!({"name": "bootstrap", "role": "operator"}).to_string(),
+    };
+    app.catalogue.change(vec![Edit::AddKey(row)], Some(audit)).await.context("cannot make a key")?;
+    Ok(())
+}
+
+/// Shows the key, once, and what to do with it.
+pub(super) fn greet(key: &str, address: SocketAddr) -> anyhow::Result<()> {
+    let text = format!(
+        "
+Welcome to Tidegate. This is your operator key. It is shown this once and kept only as a hash:
+
+    {key}
+
+Try it:
+
+    curl -H 'Authorization: Bearer {key}' http://{address}/v1/stats
+
+"
+    );
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot show the operator key")
+}

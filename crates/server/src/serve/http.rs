@@ -1,0 +1,169 @@
+//! Connections: bounded in number, each with a time for its headers, all ended in good order.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::Service;
+
+use crate::auth::Peer;
+use crate::config::Config;
+
+/// Whoever needs longer for the head of a request holds a connection and asks nothing.
+const HEADER_TIME: Duration = Duration::from_secs(10);
+/// Requests at a time on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 250;
+/// Where the system has no more handles, a moment must pass before the next try.
+const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
+
+/// Accepts connections and answers them.
+pub(super) struct Server {
+    listener: TcpListener,
+    router: Router,
+    builder: Arc<Builder<TokioExecutor>>,
+    slots: Arc<Semaphore>,
+    addresses: Arc<Addresses>,
+}
+
+/// Connections that were open when the server stopped accepting.
+pub(super) struct Left(GracefulShutdown);
+
+impl Left {
+    /// Lets calls that are under way end, for so long.
+    pub(super) async fn end(self, limit: Duration) {
+        if tokio::time::timeout(limit, self.0.shutdown()).await.is_err() {
+            tracing::warn!("some calls did not end in time and are cut off");
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn new(listener: StdListener, router: Router, config: &Config) -> anyhow::Result<Self> {
+        listener.set_nonblocking(true).context("the listening socket")?;
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).pipeline_flush(true);
+        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
+        Ok(Self {
+            listener: TcpListener::from_std(listener).context("the listening socket")?,
+            router,
+            builder: Arc::new(builder),
+            slots: Arc::new(Semaphore::new(config.max_connections as usize)),
+            addresses: Arc::new(Addresses::new(config.max_connections_per_address)),
+        })
+    }
+
+    /// Accepts until `stop` returns.
+    pub(super) async fn run(self, stop: impl Future<Output = ()>) -> Left {
+        let graceful = GracefulShutdown::new();
+        tokio::pin!(stop);
+        loop {
+            let slot = Arc::clone(&self.slots).acquire_owned();
+            let accepted = async {
+                let slot = slot.await;
+                (slot, self.listener.accept().await)
+            };
+            tokio::select! {
+                () = &mut stop => return Left(graceful),
+                (slot, accepted) = accepted => match (slot, accepted) {
+                    (Ok(slot), Ok((stream, peer))) => self.take(stream, peer, slot, graceful.watcher()),
+                    (_, Err(error)) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(AFTER_FAILED_ACCEPT).await;
+                    }
+                    (Err(_), _) => return Left(graceful),
+                },
+            }
+        }
+    }
+
+    fn take(&self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit, watcher: Watcher) {
+        let Some(place) = self.addresses.enter(peer.ip()) else {
+            tracing::debug!(%peer, "too many connections from one address");
+            return;
+        };
+        // Small answers must not wait for more to come.
+        let _still_works = stream.set_nodelay(true);
+        let (builder, router) = (Arc::clone(&self.builder), self.router.clone());
+        tokio::spawn(async move {
+            let _held = (slot, place);
+            // A connection on which nothing ever comes would not even get as far as the header timeout.
+            if tokio::time::timeout(HEADER_TIME, stream.readable()).await.is_err() {
+                return;
+            }
+            let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+                request.extensions_mut().insert(Peer(peer));
+                router.clone().call(request)
+            });
+            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            if let Err(error) = watcher.watch(connection).await {
+                tracing::debug!(%peer, error = %error, "a connection ended badly");
+            }
+        });
+    }
+}
+
+/// Counts the connections of each address.
+struct Addresses {
+    most: u32,
+    open: Mutex<HashMap<IpAddr, u32>>,
+}
+
+/// A connection's place in the count; dropped, it is free again.
+struct Place(Arc<Addresses>, IpAddr);
+
+impl Addresses {
+    fn new(most: u32) -> Self {
+        Self { most, open: Mutex::new(HashMap::new()) }
+    }
+
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(address).or_insert(0);
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Place(Arc::clone(self), address))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_cannot_take_every_connection() {
+        let addresses = Arc::new(Addresses::new(2));
+        let (one, other) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        let first = addresses.enter(one);
+        let second = addresses.enter(one);
+        assert!(first.is_some() && second.is_some() && addresses.enter(one).is_none());
+        assert!(addresses.enter(other).is_some());
+        drop(first);
+        assert!(addresses.enter(one).is_some());
+        drop(second);
+        assert!(addresses.open.lock().unwrap().is_empty());
+    }
+}

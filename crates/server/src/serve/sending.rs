@@ -1,0 +1,36 @@
+//! How requests to destinations are made, from the configuration.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use tidegate_core::dial::Guard;
+use tidegate_engine::resolver::Resolver;
+use tidegate_engine::sender::{SenderConfig, trusted_roots};
+
+use crate::config::Config;
+
+/// Where name servers listen.
+const DNS_PORT: u16 = 53;
+
+/// The sender's settings; `own` is where we listen ourselves.
+pub(super) fn configure(config: &Config, own: SocketAddr) -> anyhow::Result<SenderConfig> {
+    let guard = Guard::new(config.allow_destinations.clone());
+    let servers: Vec<SocketAddr> =
+        config.name_servers.iter().map(|server| (*server, DNS_PORT).into()).collect();
+    let resolver = match servers.as_slice() {
+        [] => Resolver::system(guard).context("the system's name servers cannot be used (--name-servers)")?,
+        servers => Resolver::with_name_servers(servers, guard).context("the name servers cannot be used")?,
+    };
+    let extra = match &config.extra_ca_file {
+        None => None,
+        Some(path) => Some(std::fs::read(path).with_context(|| format!("extra_ca_file {}", path.display()))?),
+    };
+    let roots = trusted_roots(extra.as_deref()).context("extra_ca_file")?;
+    let usual = SenderConfig::new(resolver);
+    Ok(SenderConfig {
+        roots,
+        keep_success_bodies: config.keep_success_bodies,
+        own_addresses: vec![own],
+        ..usual
+    })
+}

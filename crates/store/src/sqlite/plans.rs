@@ -1,0 +1,60 @@
+//! The plans of the statements: each uses the index that its header names, none scans or sorts.
+
+use rusqlite::Connection;
+
+use super::{migrate, sql};
+
+/// Statements that may look at a whole table: what is read once at start, and the first rows of a log.
+const WHOLE: &[&str] = &[
+    "load_accounts",
+    "load_account_tallies",
+    "load_deleted",
+    "load_destinations",
+    "load_event_types",
+    "load_keys",
+    "load_lanes",
+    "load_routes",
+    "next_to_forget",
+    "forget_holds",
+    "forget_notices",
+    "forget_hours",
+    "put_job",
+    "running_jobs",
+];
+
+fn plan(connection: &Connection, sql: &str) -> String {
+    let mut statement = connection.prepare(&format!("explain query plan {sql}")).unwrap();
+    let count = statement.parameter_count();
+    let nothing = vec![rusqlite::types::Null; count];
+    let rows =
+        statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>(3)).unwrap();
+    rows.map(|row| row.unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+fn schema() -> Connection {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate::run(&mut connection).unwrap();
+    connection
+}
+
+#[test]
+fn every_statement_is_served_by_the_index_that_its_header_names() {
+    let connection = schema();
+    let mut wrong = Vec::new();
+    for (name, sql) in sql::ALL {
+        let plan = plan(&connection, sql);
+        let header = sql.lines().find_map(|line| line.strip_prefix("-- Index: ")).unwrap_or_default();
+        let index = header.trim_end_matches('.');
+        let named = index.contains('_').then_some(index);
+        let uses = named.is_none_or(|index| {
+            plan.contains(&format!("INDEX {index} ")) || plan.ends_with(&format!("INDEX {index}"))
+        });
+        let scans = plan.replace("SCAN (subquery", "").contains("SCAN") && !WHOLE.contains(name);
+        let sorts = plan.contains("TEMP B-TREE");
+        let nothing = header.is_empty();
+        if !uses || scans || sorts || nothing {
+            wrong.push(format!("{name} (header: {index})\n{plan}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
