@@ -1,61 +1,119 @@
-//! Documents to policies and endpoints.
+//! Policies in the words of the API, and what the rules make of them.
+//!
+//! A destination's owner writes JSON: that is checked here once, kept as the same JSON by the store, and turned into the
+//! rules' own [`Policy`] each time it is read. Where a destination says nothing, its account's defaults hold, and where
+//! these say nothing, the built-in ones.
+//!
+//! What is written must be right in every part. What is stored was right once: a part that no longer is (a time zone
+//! that vanished, a limit that was lowered since) is reported and left out, so that no document keeps a server from
+//! starting or a destination from being served.
+
+pub(crate) mod breaker;
+pub(crate) mod change;
+pub(crate) mod changes;
+mod compiler;
+pub(crate) mod destination;
+pub(crate) mod document;
+mod endpoint;
+pub(crate) mod rate;
+pub(crate) mod retry;
+pub(crate) mod schedule;
+pub(crate) mod sealed;
+pub(crate) mod timeout;
 
 use std::sync::Arc;
 
 use tidegate_core::invalid::Invalid;
-use tidegate_core::pattern::Patterns;
-use tidegate_core::policy::Policy;
+use tidegate_core::policy::{Concurrency, PermanentStatuses, Policy};
+use tidegate_core::quiet::QuietHours;
 use tidegate_core::timeout::TimeoutParams;
-use tidegate_engine::Endpoint;
-use tidegate_store::catalogue::Destination;
 
-use crate::catalogue::AccountEntry;
-use crate::secrets::Secrets;
+pub(crate) use change::Change;
+pub(crate) use changes::PolicyChanges;
+pub(crate) use compiler::{Compiled, Compiler, Spec};
+pub(crate) use destination::{DestinationDocument, DestinationPatch, Draft, NewDestination};
+pub(crate) use document::PolicyDocument;
+pub(crate) use sealed::DestinationSecrets;
 
-/// What a destination's document says, read.
-#[derive(Debug)]
-pub(crate) struct Spec {}
-
-/// What becomes of a destination's row.
-pub(crate) struct Compiled {
-    /// What its document says.
-    pub(crate) spec: Arc<Spec>,
-    /// The types of outbound events that it gets.
-    pub(crate) event_types: Patterns,
-    /// Its policies, with the account's defaults.
-    pub(crate) policy: Arc<Policy>,
-    /// Where and how to send.
-    pub(crate) endpoint: Arc<Endpoint>,
+/// Whether a document comes from a person or from the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// From a person: every fault is told.
+    Written,
+    /// From the store: it was checked when it was written.
+    Stored,
 }
 
-/// Makes policies and endpoints.
-pub(crate) struct Compiler {
-    /// Opens the secrets.
-    pub(crate) secrets: Arc<Secrets>,
-    /// The numbers of the adaptive timeout, as the operator configured them.
+/// What the installation adds to a destination's own words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ground {
+    /// The account's defaults.
+    pub(crate) defaults: PolicyDocument,
+    /// The numbers behind adaptive timeouts.
     pub(crate) timeout_params: TimeoutParams,
-    /// Whether only https may be sent to.
-    pub(crate) https_only: bool,
 }
 
-impl Compiler {
-    /// Policy and endpoint of a row. Its number need not be known yet.
-    pub(crate) fn compile(&self, row: &Destination, account: &AccountEntry) -> Result<Compiled, Invalid> {
-        let _ = (row, account, &self.secrets, &self.timeout_params, self.https_only);
-        Ok(Compiled {
-            spec: Arc::new(Spec {}),
-            event_types: Patterns::default(),
-            policy: Arc::default(),
-            endpoint: Arc::new(Endpoint {}),
-        })
-    }
+/// The policy that `own` asks for, and all that is wrong with it. A part that is wrong counts as not said.
+pub(crate) fn compile(own: &PolicyDocument, ground: &Ground, reading: Reading) -> (Policy, Vec<Invalid>) {
+    let mut faults = Vec::new();
+    let mut parts = Parts { own, defaults: &ground.defaults, faults: &mut faults };
+    let policy = Policy {
+        max_concurrency: parts.read(|d| d.max_concurrency, |max| Concurrency::new(max)).unwrap_or_default(),
+        rate_limit: parts
+            .read(|d| d.rate_limit, |rate| rate.compile().map_err(|fault| fault.under("rate_limit"))),
+        quiet: parts
+            .read(
+                |d| d.delivery_schedules.clone(),
+                |windows| {
+                    schedule::compile(&windows, reading).map_err(|fault| fault.under("delivery_schedules"))
+                },
+            )
+            .unwrap_or_else(QuietHours::none),
+        ordering: own.ordering.or(ground.defaults.ordering).map(Into::into).unwrap_or_default(),
+        on_exhausted: own.on_exhausted.or(ground.defaults.on_exhausted).map(Into::into).unwrap_or_default(),
+        timeout: parts.read(timeout::said, timeout::compile).unwrap_or_default(),
+        timeout_params: ground.timeout_params.clone(),
+        breaker: parts
+            .read(
+                |d| d.circuit_breaker,
+                |breaker| breaker.compile().map_err(|fault| fault.under("circuit_breaker")),
+            )
+            .unwrap_or_default(),
+        // The account's default comes after the plan that an event's life suggests, so it is not the destination's.
+        retry: own.retry_policy.as_ref().and_then(|retry| {
+            let compiled = retry.compile().map_err(|fault| fault.under("retry_policy"));
+            compiled.map_err(|fault| parts.faults.push(fault)).ok().map(Arc::new)
+        }),
+        permanent_statuses: parts
+            .read(|d| d.permanent_statuses.clone(), document::permanent_statuses)
+            .unwrap_or_else(PermanentStatuses::default),
+        account_paused: None,
+    };
+    (policy, faults)
+}
 
-    /// Checks the `defaults` of an account's settings: policies in the words of a destination.
-    pub(crate) fn check_defaults(
-        &self,
-        defaults: &serde_json::Map<String, serde_json::Value>,
-    ) -> Result<(), Invalid> {
-        let _ = defaults;
-        Ok(())
+/// Reads one part after the other: the destination's own word, else the account's.
+struct Parts<'a> {
+    own: &'a PolicyDocument,
+    defaults: &'a PolicyDocument,
+    faults: &'a mut Vec<Invalid>,
+}
+
+impl Parts<'_> {
+    fn read<D, P>(
+        &mut self,
+        said: impl Fn(&PolicyDocument) -> Option<D>,
+        compile: impl Fn(D) -> Result<P, Invalid>,
+    ) -> Option<P> {
+        if let Some(own) = said(self.own) {
+            match compile(own) {
+                Ok(part) => return Some(part),
+                Err(fault) => self.faults.push(fault),
+            }
+        }
+        said(self.defaults).and_then(|default| compile(default).ok())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ mod queue;
 mod read;
 mod shared;
 mod sql;
+#[cfg(test)]
+mod tests;
 mod verbs;
 mod writer;
 

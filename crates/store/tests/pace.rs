@@ -2,6 +2,8 @@
 //!
 //! `cargo test --release -p tidegate-store --test pace -- --ignored --nocapture`
 
+#![expect(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement")]
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -26,6 +28,8 @@ use tidegate_store::{AccountNo, DestinationNo, Store};
 
 const DESTINATIONS: u32 = 100;
 const PAYLOAD: usize = 500;
+/// Events that one step of retention looks at.
+const FORGOTTEN: usize = 1_000;
 const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
 /// Nanoseconds that this thread has run.
@@ -174,7 +178,7 @@ async fn pace(group: usize, groups: usize) {
     let before = world.spent();
     let mut gone = 0;
     while gone < total as u64 {
-        gone += world.store.forget(START + Millis::days(1), group).await.unwrap();
+        gone += world.store.forget(START + Millis::days(1), FORGOTTEN).await.unwrap();
     }
     let forgetting = world.spent() - before;
     println!(

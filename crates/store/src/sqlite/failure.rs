@@ -17,6 +17,9 @@ pub(super) enum Failure {
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
+        if matches!(error, rusqlite::Error::QueryReturnedNoRows) {
+            return Self::Refused("what it belongs to is not there".to_owned());
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch) => {

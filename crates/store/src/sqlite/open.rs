@@ -1,6 +1,7 @@
 //! Opening: lock, migrations, a look at whether the file is whole, and the threads.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -61,29 +62,20 @@ impl Store {
         let lock = lock::take(&data_dir)?;
         let path = data_dir.join(NAME);
         refuse_strange_files(&path)?;
-        let mut connection = connection::open(&path, Use::Write).map_err(of_read)?;
-        migrate::run(&mut connection)?;
-        check(&connection).map_err(of_read)?;
-        let clean = load::meta(&connection, "clean_stop").map_err(of_read)? == 1;
-        connection.execute(sql::SET_META, ("clean_stop", 0)).map_err(of_read)?;
-        let loaded = || -> rusqlite::Result<_> {
-            let (lanes, counts) = load::lanes(&connection)?;
-            let jobs = load::running_jobs(&connection)?;
-            Ok((load::catalogue(&connection)?, lanes, counts, jobs, load::deleted(&connection)?))
-        };
-        let (catalogue, lanes, counts, jobs, deleted) = loaded().map_err(of_read)?;
+        let (connection, loaded) = load_all(&path).map_err(|error| unusable(&data_dir, error))?;
+        let Loaded { clean, counts, catalogue, lanes, jobs, deleted } = loaded;
         let sequence = codec::sequence(counts.sequence);
         let shared = Arc::new(Shared::new(&counts));
         let mut threads = Vec::new();
         for number in 0..readers.max(1) {
-            let reader =
-                Reader::new(connection::open(&path, Use::Read).map_err(of_read)?, Arc::clone(&shared));
+            let connection = connection::open(&path, Use::Read).map_err(of_read)?;
+            let reader = Reader::new(connection, Arc::clone(&shared));
             threads.push(thread(format!("store-read-{number}"), &data_dir, move || read::run(&reader))?);
         }
         let start = writer::Start { connection, path, shared: Arc::clone(&shared), counts, on_commit };
         threads.push(thread("store-write".to_owned(), &data_dir, move || hold(start, lock))?);
         Ok(Opened {
-            store: Store { inner: Arc::new(Inner::new(shared, threads)) },
+            store: Self { inner: Arc::new(Inner::new(shared, threads)) },
             last_stop: if clean { LastStop::Clean } else { LastStop::Crash },
             sequence,
             catalogue,
@@ -91,6 +83,54 @@ impl Store {
             jobs,
             deleted,
         })
+    }
+}
+
+/// What is read before the threads start.
+struct Loaded {
+    clean: bool,
+    counts: writer::Counts,
+    catalogue: Catalogue,
+    lanes: Vec<StoredLane>,
+    jobs: Vec<Job>,
+    deleted: Vec<DestinationNo>,
+}
+
+/// Opens the file, brings its schema up to date, reads what a start needs, and takes the mark of a clean stop away.
+fn load_all(path: &Path) -> Result<(Connection, Loaded), StoreError> {
+    let mut connection = connection::open(path, Use::Write).map_err(of_read)?;
+    migrate::run(&mut connection)?;
+    let loaded = load(&connection).map_err(of_read)?;
+    Ok((connection, loaded))
+}
+
+fn load(connection: &Connection) -> rusqlite::Result<Loaded> {
+    check(connection)?;
+    let clean = load::meta(connection, "clean_stop")? == 1;
+    let (lanes, counts) = load::lanes(connection)?;
+    let loaded = Loaded {
+        clean,
+        counts,
+        catalogue: load::catalogue(connection)?,
+        lanes,
+        jobs: load::running_jobs(connection)?,
+        deleted: load::deleted(connection)?,
+    };
+    connection.execute(sql::SET_META, ("clean_stop", 0))?;
+    Ok(loaded)
+}
+
+/// A file that cannot be read at start is named, and left as it is.
+fn unusable(data_dir: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Broken(text) | StoreError::Refused(text) => {
+            let reason = format!(
+                "{NAME} cannot be read ({text}); nothing was changed: restore it from a backup, or move it away to start \
+                 with an empty store"
+            );
+            StoreError::Unusable { path: data_dir.to_owned(), reason }
+        }
+        other => other,
     }
 }
 
@@ -111,22 +151,37 @@ fn thread(
         .map_err(|error| StoreError::Unusable { path: data_dir.to_owned(), reason: error.to_string() })
 }
 
-/// A log without its file, or an empty file where there was one: somebody took it away. Starting anew would hide that.
+/// A log without its file, or a file that is shorter than it says: somebody took it away, or cut it. Starting anew, or with
+/// what is left, would hide that.
 fn refuse_strange_files(path: &Path) -> Result<(), StoreError> {
     let length = |suffix: &str| {
         let mut name = path.to_owned().into_os_string();
         name.push(suffix);
-        std::fs::metadata(name).map(|file| file.len()).ok()
+        std::fs::metadata(name).map_or(0, |file| file.len())
     };
-    if length("").unwrap_or(0) == 0 && length("-wal").unwrap_or(0) > 0 {
-        let reason = format!(
-            "{NAME} is missing or empty, but its log {NAME}-wal is there: put the file back, or move the log away to \
-             start with an empty store"
-        );
-        let path = path.parent().unwrap_or(path).to_owned();
-        return Err(StoreError::Unusable { path, reason });
-    }
-    Ok(())
+    let (file, log) = (length(""), length("-wal"));
+    let reason = match (file, log) {
+        (0, 1..) => format!("{NAME} is missing or empty, but its log {NAME}-wal is there"),
+        // While there is a log, the file may be behind what its header says.
+        (1.., 0) if stated_length(path).is_some_and(|stated| stated > file) => {
+            format!("{NAME} has {file} bytes and says that it has more: it was cut short")
+        }
+        _ => return Ok(()),
+    };
+    let reason = format!("{reason}; put the file back, or move both away to start with an empty store");
+    Err(StoreError::Unusable { path: path.parent().unwrap_or(path).to_owned(), reason })
+}
+
+/// How long the file is by its own header, if that says so: pages and their size, where both counters agree.
+fn stated_length(path: &Path) -> Option<u64> {
+    let mut header = [0; 100];
+    File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
+    let number = |at: usize| header[at..at + 4].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    let page = match u64::from(header[16]) << 8 | u64::from(header[17]) {
+        1 => 65_536,
+        size => size,
+    };
+    (number(24) == number(92)).then(|| number(28) * page)
 }
 
 /// Whether the first and the last rows of the large tables can be read. A full check would take minutes on a large store.

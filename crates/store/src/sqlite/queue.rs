@@ -88,6 +88,25 @@ impl<T> Queue<T> {
     }
 }
 
+impl<T> Queue<T> {
+    /// Takes out all that are such, wherever they stand; waits up to `patience` for one, or for `enough` in the queue.
+    pub(super) fn pick(
+        &self,
+        patience: Duration,
+        such: impl Fn(&T) -> bool,
+        enough: impl Fn(&T) -> bool,
+    ) -> Vec<T> {
+        let waited = self.arrived.wait_timeout_while(self.lock(), patience, |inner| {
+            !inner.waiting.iter().any(|item| such(item) || enough(item))
+        });
+        let mut inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let (picked, left) = inner.waiting.drain(..).partition(such);
+        inner.waiting = left;
+        let picked: VecDeque<T> = picked;
+        picked.into()
+    }
+}
+
 /// What a look into the queue gave.
 pub(super) enum Taken<T> {
     Some(Vec<T>),

@@ -13,6 +13,7 @@ mod walk;
 
 pub(super) use refill::Due;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rusqlite::{CachedStatement, Params, Row};
@@ -22,7 +23,10 @@ use super::shared::{Reader, Shared};
 /// Takes looks until the store is closed.
 pub(super) fn run(reader: &Reader) {
     while let Some(look) = reader.shared.looks.pop() {
-        look(reader);
+        // A look that panics is a fault of ours; the next one must still find a reader.
+        if catch_unwind(AssertUnwindSafe(|| look(reader))).is_err() {
+            tracing::error!("a look at the store ended by a panic");
+        }
     }
 }
 

@@ -33,6 +33,9 @@ pub(super) struct Shared {
     log_bytes: AtomicU64,
     full: AtomicBool,
     broken: watch::Sender<Option<String>>,
+    /// A full disk, for tests: so many pages, and no more; 0: no limit.
+    #[cfg(test)]
+    pub(super) max_pages: std::sync::atomic::AtomicU32,
 }
 
 #[derive(Default)]
@@ -53,6 +56,8 @@ impl Shared {
             log_bytes: AtomicU64::new(0),
             full: AtomicBool::new(false),
             broken: watch::Sender::new(None),
+            #[cfg(test)]
+            max_pages: std::sync::atomic::AtomicU32::new(0),
         };
         let rows: Vec<_> = counts.lanes.iter().map(|(no, row)| (*no, *row)).collect();
         shared.kept(&rows);
@@ -83,6 +88,13 @@ impl Shared {
             Of::Account(account) => waiting.accounts.get(&account).copied(),
         }
         .unwrap_or_default()
+    }
+
+    /// How many are open of a destination, if it belongs to this account.
+    pub(super) fn open_of(&self, account: AccountNo, destination: DestinationNo) -> u64 {
+        let waiting = self.waiting.read().unwrap_or_else(PoisonError::into_inner);
+        let found = waiting.destinations.get(&destination).filter(|(whose, _)| *whose == account);
+        found.map_or(0, |(_, waiting)| waiting.deliveries)
     }
 
     /// Destinations with open deliveries, of one account or of all.
@@ -137,6 +149,14 @@ impl Shared {
     }
     pub(super) fn watch_broken(&self) -> watch::Receiver<Option<String>> {
         self.broken.subscribe()
+    }
+
+    #[cfg(test)]
+    pub(super) fn limit_pages(&self, connection: &Connection) -> rusqlite::Result<()> {
+        match self.max_pages.load(Ordering::Relaxed) {
+            0 => connection.pragma_update(None, "max_page_count", i64::from(u32::MAX - 1)),
+            pages => connection.pragma_update(None, "max_page_count", pages),
+        }
     }
 
     pub(super) fn status(&self) -> StoreStatus {

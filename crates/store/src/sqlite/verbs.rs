@@ -118,7 +118,7 @@ impl Store {
     async fn write<T>(&self, work: impl FnOnce(Answer<T>) -> Work) -> Result<T, StoreError> {
         let (answer, wait) = oneshot::channel();
         self.inner.shared.work.push(work(answer)).map_err(|_| self.gone())?;
-        wait.await.unwrap_or_else(|_| Err(self.gone()))
+        wait.await.unwrap_or_else(|_| Err(StoreError::Broken("its writer ended by a panic".to_owned())))
     }
 
     async fn read<T: Send + 'static>(

@@ -18,11 +18,12 @@ mod hot;
 mod jobs;
 mod record;
 mod replay;
+mod watch;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tidegate_core::time::Timestamp;
@@ -38,6 +39,7 @@ use crate::{AccountNo, StoreError};
 pub(super) use counts::{Counts, LaneRow, Running, hour_of};
 use hot::Hot;
 pub(super) use record::PROMOTED;
+use watch::Watch;
 use work::Weight;
 pub(super) use work::{Accepting, Answer, Work};
 
@@ -58,7 +60,8 @@ pub(super) struct Start {
 /// Runs until the store is closed or let go of.
 pub(super) fn run(start: Start) {
     let Start { connection, path, shared, counts, on_commit } = start;
-    let ended = Writer::new(&connection, path, &shared, counts, &*on_commit).map(|mut writer| writer.work());
+    let _guard = Guard(&shared);
+    let ended = Writer::new(&connection, &path, &shared, counts, &*on_commit).map(|mut writer| writer.work());
     if let Err(error) = ended {
         shared.break_down(&error.to_string());
         refuse_all(&shared);
@@ -69,6 +72,18 @@ pub(super) fn run(start: Start) {
     }
 }
 
+/// If the writer ends by a panic, nobody must wait for it.
+struct Guard<'a>(&'a Shared);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.break_down("its writer ended by a panic");
+            refuse_all(self.0);
+        }
+    }
+}
+
 /// Everything that waits or comes is answered with what is wrong.
 fn refuse_all(shared: &Shared) {
     while let Some(work) = shared.work.pop() {
@@ -76,9 +91,16 @@ fn refuse_all(shared: &Shared) {
     }
 }
 
+/// Whoever came after the close is told so.
+fn refuse_rest(shared: &Shared) {
+    shared.work.close();
+    while let Some(work) = shared.work.pop() {
+        work.fail(&StoreError::Closed);
+    }
+}
+
 struct Writer<'c> {
     connection: &'c Connection,
-    path: PathBuf,
     shared: &'c Shared,
     on_commit: &'c (dyn Fn(Commit) + Send),
     hot: Hot<'c>,
@@ -86,44 +108,52 @@ struct Writer<'c> {
     counts: Counts,
     /// Events up to this were looked at by retention.
     forget_cursor: i64,
-    /// The latest time that anybody told us.
-    latest: Timestamp,
+    /// The same, once the group that is being written is committed.
+    next_cursor: Option<i64>,
+    /// The time that somebody told us last.
+    latest: Option<Timestamp>,
     /// Pages that the log has grown by since it was last emptied, estimated.
     log_pages: u64,
+    watch: Watch,
 }
 
 impl<'c> Writer<'c> {
     fn new(
         connection: &'c Connection,
-        path: PathBuf,
+        path: &Path,
         shared: &'c Shared,
         counts: Counts,
         on_commit: &'c (dyn Fn(Commit) + Send),
     ) -> rusqlite::Result<Self> {
+        let watch = Watch::new(path);
         let cursor = connection.query_row(sql::GET_META, ["forget_cursor"], |row| row.get(0))?;
         Ok(Self {
             connection,
-            path,
             shared,
             on_commit,
             hot: Hot::prepare(connection)?,
             intern: Intern::default(),
             counts,
             forget_cursor: cursor,
-            latest: Timestamp::MIN,
+            next_cursor: None,
+            latest: None,
             log_pages: 0,
+            watch,
         })
     }
 
     fn work(&mut self) {
         loop {
-            let patience = if self.shared.is_full() { FULL_PAUSE } else { IDLE };
+            if self.shared.is_full() {
+                self.wait_for_room();
+            }
             let mut weight = Weight::default();
-            match self.shared.work.take(patience, |work| weight.admits(work)) {
+            match self.shared.work.take(IDLE, |work| weight.admits(work)) {
                 Taken::Some(group) => {
                     if let Some(closed) = self.commit(group) {
                         self.close();
                         let _ = closed.send(());
+                        refuse_rest(self.shared);
                         return;
                     }
                     self.empty_long_log();
@@ -131,6 +161,7 @@ impl<'c> Writer<'c> {
                 Taken::Nothing => self.empty_idle_log(),
                 Taken::Closed => return,
             }
+            self.watch_file();
             if self.shared.is_broken() {
                 refuse_all(self.shared);
                 return;
@@ -138,20 +169,38 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Writes the mark of a clean stop and empties the log.
-    fn close(&self) {
-        let marked = self.connection.execute(sql::SET_META, ("clean_stop", 1));
-        match marked {
+    /// A moment before the next try: records wait, and whoever asks for something is told at once that there is no room.
+    fn wait_for_room(&self) {
+        let is_record = |work: &Work| matches!(work, Work::Record(_));
+        let closes = |work: &Work| matches!(work, Work::Close(_));
+        let until = now() + FULL_PAUSE;
+        loop {
+            let patience = until.saturating_duration_since(now());
+            let asked = self.shared.work.pick(patience, |work| !is_record(work) && !closes(work), closes);
+            if asked.is_empty() {
+                return;
+            }
+            asked.into_iter().for_each(|work| work.fail(&StoreError::Full));
+        }
+    }
+
+    /// Writes the mark of a clean stop and empties the log. On a full disk results are left unwritten: that is no clean stop.
+    fn close(&mut self) {
+        if self.shared.is_full() || self.shared.is_broken() {
+            tracing::warn!("not everything could be written: the next start takes this for a crash");
+            return;
+        }
+        match self.connection.execute(sql::SET_META, ("clean_stop", 1)) {
             Ok(_) => self.checkpoint("truncate"),
             Err(error) => {
-                tracing::warn!(%error, "no mark of a clean stop; the next start takes it for a crash")
+                tracing::warn!(%error, "no mark of a clean stop: the next start takes it for a crash");
             }
         }
     }
 
     /// Sees a time that somebody told us.
-    fn saw(&mut self, now: Timestamp) {
-        self.latest = self.latest.max(now);
+    const fn saw(&mut self, now: Timestamp) {
+        self.latest = Some(now);
     }
 
     fn account_of(&self, destination: crate::DestinationNo) -> Result<AccountNo, Failure> {
@@ -161,4 +210,12 @@ impl<'c> Writer<'c> {
             .query_row([destination.0], |row| row.get(0))?;
         Ok(AccountNo(no))
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long something took, and when to try again: no rule depends on it"
+)]
+fn now() -> Instant {
+    Instant::now()
 }

@@ -35,7 +35,7 @@ async fn what_was_accepted_is_waiting_for_its_destination_and_no_other() {
     bench.accept(vec![bench.event(2, &[3], START)], START).await;
 
     let refilled = bench.refill(1, &Policy::default(), START).await;
-    assert_eq!(refilled.refill.deliveries, [first.clone()]);
+    assert_eq!(refilled.refill.deliveries, std::slice::from_ref(&first));
     assert_eq!(bench.refill(2, &Policy::default(), START).await.refill.deliveries, [second]);
     assert_eq!(bench.refill(4, &Policy::default(), START).await.refill.deliveries, []);
     assert_eq!(bench.store.message(first.id).await.unwrap(), Some(message.clone()));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use tidegate_core::delivery::{Delivery, End, Priority, Status};
+use tidegate_core::delivery::{Delivery, Priority};
 use tidegate_core::draw::Draw;
 use tidegate_core::id::{AccountId, AttemptId, DeliveryId, DestinationId, EventId};
 use tidegate_core::outcome::Outcome;
@@ -278,10 +278,6 @@ impl Bench {
 
 pub fn delivery_id(number: u64) -> DeliveryId {
     DeliveryId::numbered(Sequence::from_stored(number), Draw(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
-}
-
-pub fn is_delivered(delivery: &Delivery) -> bool {
-    delivery.status == Status::Final(End::Delivered)
 }
 
 pub fn later(ms: i64) -> Timestamp {

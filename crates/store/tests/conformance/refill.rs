@@ -101,7 +101,7 @@ fn policy(case: &Case) -> Policy {
 
 /// Puts the backlog into the store: accepted as new, then as it became.
 async fn fill(bench: &Bench, backlog: &[Sketch]) -> Vec<(u32, Delivery)> {
-    let mut all = Vec::new();
+    let (mut all, mut events) = (Vec::new(), Vec::new());
     for sketch in backlog {
         let event = bench.event_of(1, &[sketch.destination], START, |incoming| {
             incoming.priority = priority(sketch.priority);
@@ -110,7 +110,7 @@ async fn fill(bench: &Bench, backlog: &[Sketch]) -> Vec<(u32, Delivery)> {
             incoming.occurred_at = Some(later(-sketch.occurred));
         });
         let mut delivery = event.deliveries[0].1.clone();
-        bench.accept(vec![event], START).await;
+        events.push(event);
         let reason = if sketch.attempts > 0 { OwnTime::RetryBackoff } else { OwnTime::Scheduled };
         delivery.attempts_made = sketch.attempts;
         delivery.attempts_used = sketch.attempts;
@@ -119,6 +119,7 @@ async fn fill(bench: &Bench, backlog: &[Sketch]) -> Vec<(u32, Delivery)> {
         }
         all.push((sketch.destination, delivery));
     }
+    bench.accept(events, START).await;
     let settled = all.iter().map(|(destination, delivery)| Settled {
         account: AccountNo(1),
         destination: DestinationNo(*destination),
@@ -147,7 +148,7 @@ fn sorted(mut refill: Refill, now: Timestamp) -> Refill {
 #[test]
 fn a_refill_answers_as_a_walk_over_everything_would() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut runner = TestRunner::new(Config { cases: 96, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 128, failure_persistence: None, ..Config::default() });
     let ran = runner.run(&case(), |case| {
         runtime.block_on(async {
             let bench = Bench::new().await;

@@ -105,10 +105,11 @@ impl Reader {
         else {
             return None;
         };
-        let count = |of| self.shared.waiting(of).deliveries;
         let open = match destinations {
-            None => count(Of::Account(account)),
-            Some(several) => several.iter().map(|destination| count(Of::Destination(*destination))).sum(),
+            None => self.shared.waiting(Of::Account(account)).deliveries,
+            Some(several) => {
+                several.iter().map(|destination| self.shared.open_of(account, *destination)).sum()
+            }
         };
         (stages[..] == [Stage::Open]).then_some(open)
     }

@@ -1,6 +1,7 @@
 //! Emptying the write-ahead log: between two groups, and only by the writer.
 
 use super::Writer;
+use crate::sqlite::failure::Failure;
 
 /// Pages after which the log is emptied: 32 MiB, a moment's work that is still worth an fsync.
 const LONG: u64 = 8_192;
@@ -31,16 +32,20 @@ impl Writer<'_> {
         }
     }
 
-    /// A log that cannot be emptied now is emptied later: every commit in it is durable as it is.
-    pub(super) fn checkpoint(&self, mode: &str) {
-        let done = self.connection.query_row(&format!("pragma wal_checkpoint({mode})"), (), |row| {
-            Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-        });
-        if let Err(error) = done {
-            tracing::warn!(%error, mode, "the write-ahead log was not emptied");
+    /// A log that cannot be emptied for want of room is emptied later: every commit in it is durable as it is. Any other
+    /// fault means that the file is not what we take it for.
+    pub(super) fn checkpoint(&mut self, mode: &str) {
+        let done = self.connection.query_row(&format!("pragma wal_checkpoint({mode})"), (), |_| Ok(()));
+        match done.map_err(Failure::from) {
+            Ok(()) => {}
+            Err(Failure::Broken(text)) => {
+                tracing::error!(%text, "the write-ahead log cannot be emptied: nothing is acknowledged any more");
+                self.shared.break_down(&text);
+            }
+            Err(Failure::Full | Failure::Refused(_)) => {
+                tracing::warn!(mode, "no room to empty the write-ahead log: it is tried again");
+            }
         }
-        let mut log = self.path.clone().into_os_string();
-        log.push("-wal");
-        self.shared.set_log_bytes(std::fs::metadata(log).map_or(0, |log| log.len()));
+        self.shared.set_log_bytes(self.watch.log_bytes());
     }
 }

@@ -16,6 +16,9 @@ use crate::sqlite::sql;
 /// Idempotency keys count for 24 h; they are kept for twice that, in case the clock was set.
 const KEYS_KEPT: Millis = Millis::hours(48);
 
+/// So far ahead of the time now an acceptance cannot be, but by a clock that was wrong then.
+const AHEAD: Millis = Millis::days(1);
+
 /// The deliveries that an event was accepted with: first and last number, if it has any.
 type Range = Option<(i64, i64)>;
 
@@ -29,10 +32,9 @@ impl Writer<'_> {
         gone += self.forget_runs(&next, cut)?;
         if let Some((cursor, _)) = next.last().copied() {
             self.connection.prepare_cached(sql::SET_META)?.execute(("forget_cursor", cursor))?;
-            // Should the group fail, events above the stored cursor are only noted once too often.
-            self.forget_cursor = cursor;
+            self.next_cursor = Some(cursor);
         }
-        let keys = self.latest - KEYS_KEPT;
+        let keys = self.latest.map_or(Timestamp::MIN, |latest| latest - KEYS_KEPT);
         for (sql, cut) in [
             (sql::FORGET_HOLDS, cut),
             (sql::FORGET_NOTICES, cut),
@@ -46,18 +48,26 @@ impl Writer<'_> {
 
     /// A delivery became final: where retention has passed its event, that is looked at again.
     pub(super) fn note_to_forget(&self, event_seq: i64, now: Timestamp) -> Result<(), Failure> {
-        if event_seq <= self.forget_cursor {
+        if event_seq <= self.passed() {
             self.connection.prepare_cached(sql::ADD_FORGET_LATER)?.execute([now.as_millis(), event_seq])?;
         }
         Ok(())
     }
 
+    /// Events up to this were looked at.
+    fn passed(&self) -> i64 {
+        self.next_cursor.unwrap_or(self.forget_cursor)
+    }
+
     fn next_to_forget(&self, cut: i64, limit: i64) -> Result<Vec<(i64, Range)>, Failure> {
         let mut statement = self.connection.prepare_cached(sql::NEXT_TO_FORGET)?;
-        let mut rows = statement.query(params![self.forget_cursor, limit])?;
+        let mut rows = statement.query(params![self.passed(), limit])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            if row.get::<_, i64>(3)? >= cut {
+            let accepted_at = codec::time(row.get(3)?);
+            // What was accepted while the clock was far ahead must not keep all that came after it.
+            let ahead = self.latest.is_some_and(|latest| accepted_at > latest + AHEAD);
+            if accepted_at.as_millis() >= cut && !ahead {
                 break;
             }
             found.push((row.get(0)?, range(row.get(1)?, row.get(2)?)));

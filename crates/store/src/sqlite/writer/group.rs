@@ -6,7 +6,7 @@ use rusqlite::TransactionState;
 use tokio::sync::oneshot;
 
 use super::work::Done;
-use super::{Work, Writer};
+use super::{Work, Writer, now};
 use crate::StoreError;
 use crate::event::{Accepted, Item};
 use crate::record::Commit;
@@ -40,6 +40,8 @@ impl Writer<'_> {
     }
 
     fn transact(&mut self, group: &mut [Work]) -> Result<Vec<Done>, Failure> {
+        #[cfg(test)]
+        self.shared.limit_pages(self.connection)?;
         self.hot.begin.execute(())?;
         let done = group.iter_mut().map(|work| self.apply(work)).collect::<Result<Vec<_>, _>>()?;
         self.write_counts()?;
@@ -58,11 +60,6 @@ impl Writer<'_> {
             Work::PutJob { job, .. } => self.put_job(job).map(|()| Done::Nothing),
             Work::Promote { destination, now, .. } => self.promote(*destination, *now).map(Done::Counted),
             Work::Forget { before, limit, .. } => self.forget(*before, *limit).map(Done::Counted),
-            #[cfg(test)]
-            Work::MaxPages { pages, .. } => {
-                self.connection.pragma_update(None, "max_page_count", *pages)?;
-                Ok(Done::Counted(0))
-            }
             Work::Close(_) => Ok(Done::Nothing),
         }
     }
@@ -75,6 +72,7 @@ impl Writer<'_> {
             tracing::debug!(%error, "the transaction had ended by itself");
         }
         self.counts.roll_back();
+        self.next_cursor = None;
         self.intern.forget();
     }
 
@@ -110,6 +108,7 @@ impl Writer<'_> {
     /// The commit is durable: the engine hears of it first, then whoever asked.
     fn tell(&mut self, mut group: Vec<Work>, done: Vec<Done>, begun: Instant) {
         self.counts.commit(self.shared);
+        self.forget_cursor = self.next_cursor.take().unwrap_or(self.forget_cursor);
         self.shared.set_full(false);
         let mut commit = Commit { things: group.len(), ..Commit::default() };
         for (work, done) in group.iter_mut().zip(&done) {
@@ -123,11 +122,6 @@ impl Writer<'_> {
             answer(work, done);
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "how long a commit took is shown, and decides nothing")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// Moves what the engine goes on with out of the group.
@@ -157,8 +151,6 @@ fn answer(work: Work, done: Done) {
         (Work::Promote { answer, .. } | Work::Forget { answer, .. }, Done::Counted(count)) => {
             drop(answer.send(Ok(count)));
         }
-        #[cfg(test)]
-        (Work::MaxPages { answer, .. }, Done::Counted(count)) => drop(answer.send(Ok(count))),
         _ => {}
     }
 }

@@ -20,36 +20,12 @@ const GROUP_BYTES: usize = 8 << 20;
 /// One thing to be written.
 pub(in crate::sqlite) enum Work {
     Accept(Box<Accepting>),
-    Replays {
-        replays: Vec<NewReplay>,
-        job: Option<Job>,
-        answer: Answer<()>,
-    },
+    Replays { replays: Vec<NewReplay>, job: Option<Job>, answer: Answer<()> },
     Record(Record),
-    Change {
-        change: Change,
-        answer: Answer<Changed>,
-    },
-    PutJob {
-        job: Job,
-        answer: Answer<()>,
-    },
-    Promote {
-        destination: DestinationNo,
-        now: Timestamp,
-        answer: Answer<u64>,
-    },
-    Forget {
-        before: Timestamp,
-        limit: usize,
-        answer: Answer<u64>,
-    },
-    /// For tests of a full disk: so many pages, and no more.
-    #[cfg(test)]
-    MaxPages {
-        pages: u32,
-        answer: Answer<u64>,
-    },
+    Change { change: Change, answer: Answer<Changed> },
+    PutJob { job: Job, answer: Answer<()> },
+    Promote { destination: DestinationNo, now: Timestamp, answer: Answer<u64> },
+    Forget { before: Timestamp, limit: usize, answer: Answer<u64> },
     Close(oneshot::Sender<()>),
 }
 
@@ -85,13 +61,11 @@ impl Work {
             Self::Accept(accepting) => drop(accepting.answer.send(Err(error.clone()))),
             Self::Change { answer, .. } => drop(answer.send(Err(error.clone()))),
             Self::Replays { answer, .. } | Self::PutJob { answer, .. } => {
-                drop(answer.send(Err(error.clone())))
+                drop(answer.send(Err(error.clone())));
             }
             Self::Promote { answer, .. } | Self::Forget { answer, .. } => {
-                drop(answer.send(Err(error.clone())))
+                drop(answer.send(Err(error.clone())));
             }
-            #[cfg(test)]
-            Self::MaxPages { answer, .. } => drop(answer.send(Err(error.clone()))),
             Self::Close(closed) => drop(closed.send(())),
             Self::Record(_) => {}
         }

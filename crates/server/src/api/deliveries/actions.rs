@@ -1,0 +1,138 @@
+//! What a person may do to one delivery: replay it, cancel it, hasten it.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::delivery::{End, Status, Withdrawn};
+use tidegate_core::id::{DeliveryId, kind};
+use tidegate_store::delivery::StoredDelivery;
+use utoipa::ToSchema;
+
+use super::replay::{self, ReplayBody};
+use super::state;
+use super::view::DeliveryView;
+use crate::api::error::ApiError;
+use crate::api::extract::{OptionalJson, PathId};
+use crate::api::openapi::WriteRefusals;
+use crate::api::{App, Data, accepted, ok};
+use crate::auth::{Caller, Role};
+
+type Answer = Result<axum::Json<Data<DeliveryView>>, ApiError>;
+
+/// Nothing to say.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// Replay a delivery: a new one of the same event to the same destination. The old one is left as it is.
+#[utoipa::path(
+    post,
+    path = "/v1/deliveries/{id}/replay",
+    tag = "deliveries",
+    params(("id" = String, Path)),
+    request_body = Option<ReplayBody>,
+    responses((status = 202, description = "The new delivery.", body = Data<DeliveryView>), WriteRefusals)
+)]
+pub(super) async fn replay(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId<kind::Delivery>,
+    OptionalJson(body): OptionalJson<ReplayBody>,
+) -> Result<(StatusCode, axum::Json<Data<DeliveryView>>), ApiError> {
+    caller.require(Role::Editor)?;
+    let terms = body.check()?;
+    let original = super::find(&app, &caller, id).await?;
+    let Some(destination) = app.catalogue.destination(original.destination) else {
+        return Err(ApiError::conflict("destination_deleted", "its destination was deleted"));
+    };
+    if !state::one(&app, &original).await?.status.is_final() {
+        let message = "it is still on its way: there is nothing to replay yet";
+        return Err(ApiError::conflict("not_final", message));
+    }
+    let now = app.engine.now().wall;
+    let new = replay::make(&app, now, app.engine.number(1), &original, &destination, terms)?;
+    let new_id = new.delivery.id;
+    app.engine.store().accept_replays(vec![new], None).await?;
+    note(&app, &caller, "delivery.replay", id, &json!({"delivery_id": new_id.to_string()})).await?;
+    Ok(accepted(show(&app, &caller, new_id).await?))
+}
+
+/// Cancel a delivery: it is not sent any more. One that is in flight is cancelled unless it succeeds.
+#[utoipa::path(
+    post,
+    path = "/v1/deliveries/{id}/cancel",
+    tag = "deliveries",
+    params(("id" = String, Path)),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "As it is now.", body = Data<DeliveryView>), WriteRefusals)
+)]
+pub(super) async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId<kind::Delivery>,
+    OptionalJson(Nothing {}): OptionalJson<Nothing>,
+) -> Answer {
+    caller.require(Role::Editor)?;
+    let stored = super::find(&app, &caller, id).await?;
+    match state::one(&app, &stored).await?.status {
+        Status::Final(End::Cancelled(_)) => {}
+        Status::Final(end) => return Err(over(end)),
+        Status::Queued | Status::RetryScheduled { .. } | Status::Delivering => {
+            let StoredDelivery { destination, delivery, .. } = stored;
+            app.engine.withdraw(vec![(destination, delivery)], Withdrawn::ByRequest).await?;
+            note(&app, &caller, "delivery.cancel", id, &json!({})).await?;
+        }
+    }
+    Ok(ok(show(&app, &caller, id).await?))
+}
+
+/// Send a delivery without waiting for its own time. What holds its destination still holds it.
+#[utoipa::path(
+    post,
+    path = "/v1/deliveries/{id}/retry-now",
+    tag = "deliveries",
+    params(("id" = String, Path)),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "As it is now.", body = Data<DeliveryView>), WriteRefusals)
+)]
+pub(super) async fn retry_now(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId<kind::Delivery>,
+    OptionalJson(Nothing {}): OptionalJson<Nothing>,
+) -> Answer {
+    caller.require(Role::Editor)?;
+    let stored = super::find(&app, &caller, id).await?;
+    match state::one(&app, &stored).await?.status {
+        Status::Final(end) => return Err(over(end)),
+        // There is nothing to hasten.
+        Status::Delivering => {}
+        Status::Queued | Status::RetryScheduled { .. } => {
+            app.engine.hasten(stored.destination, stored.delivery).await?;
+            note(&app, &caller, "delivery.retry_now", id, &json!({})).await?;
+        }
+    }
+    Ok(ok(show(&app, &caller, id).await?))
+}
+
+fn over(end: End) -> ApiError {
+    ApiError::conflict("already_final", format!("it is over: {end}"))
+}
+
+async fn show(app: &App, caller: &Caller, id: DeliveryId) -> Result<DeliveryView, ApiError> {
+    let stored = super::find(app, caller, id).await?;
+    let standing = state::one(app, &stored).await?;
+    Ok(DeliveryView::new(app, &stored, &standing))
+}
+
+async fn note(
+    app: &App,
+    caller: &Caller,
+    action: &str,
+    id: DeliveryId,
+    detail: &serde_json::Value,
+) -> Result<(), ApiError> {
+    app.catalogue.change(Vec::new(), Some(caller.audit(app, action, id, detail))).await?;
+    Ok(())
+}

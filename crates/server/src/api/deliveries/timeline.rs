@@ -1,0 +1,125 @@
+//! What happened to a delivery, and why it waited: its own history, and the destination's hold log while it was open.
+
+use serde::Serialize;
+use tidegate_core::delivery::{HoldReason, Status};
+use tidegate_core::time::Timestamp;
+use tidegate_store::delivery::{StoredAttempt, StoredDelivery};
+use tidegate_store::record::{HoldRow, NoticeRow};
+use utoipa::ToSchema;
+
+use super::state::Standing;
+use crate::api::error::ApiError;
+use crate::api::{App, as_optional_text, as_text};
+
+/// Rows of the hold log and of the notices that one timeline shows, of each the newest.
+const MAX_ROWS: usize = 200;
+
+/// One moment in a delivery's life.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TimelineEntry)]
+pub(crate) struct Moment {
+    /// When.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// A status, an outcome, a hold's reason, or what happened to the destination.
+    status: String,
+    /// When it went on, or is to go on.
+    #[serde(serialize_with = "as_optional_text", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = DateTime, required = false)]
+    retry_at: Option<Timestamp>,
+    /// A sentence.
+    detail: String,
+}
+
+impl Moment {
+    fn new(at: Timestamp, status: &str, retry_at: Option<Timestamp>, detail: String) -> Self {
+        Self { at, status: status.to_owned(), retry_at, detail }
+    }
+}
+
+/// The timeline of a delivery.
+pub(super) async fn of(
+    app: &App,
+    stored: &StoredDelivery,
+    standing: &Standing,
+    attempts: &[StoredAttempt],
+) -> Result<Vec<Moment>, ApiError> {
+    let from = stored.delivery.accepted_at;
+    let to = stored.finished_at.unwrap_or_else(|| app.engine.now().wall);
+    let (store, destination) = (app.engine.store(), stored.destination);
+    let holds = store.holds(destination, from, to, MAX_ROWS).await?;
+    let notices = store.notices(destination, from, to, MAX_ROWS).await?;
+    let entry = app.catalogue.destination(destination);
+    let never_quiet =
+        entry.is_some_and(|entry| entry.policy.quiet.mask_for(&stored.delivery.event_type).is_empty());
+    let concerns = |row: &&HoldRow| match row.reason {
+        // Of other deliveries of the destination.
+        HoldReason::Scheduled | HoldReason::RetryBackoff => false,
+        HoldReason::QuietHours => !never_quiet,
+        _ => true,
+    };
+    let mut all = vec![begin(stored)];
+    all.extend(scheduled(stored));
+    all.extend(attempts.iter().map(attempted));
+    all.extend(holds.iter().filter(concerns).map(|row| held(row, from)));
+    all.extend(notices.iter().map(noticed));
+    all.sort_by_key(|moment| moment.at);
+    all.extend(ends(app, stored, standing));
+    Ok(all)
+}
+
+fn begin(stored: &StoredDelivery) -> Moment {
+    let detail = match stored.replay_of {
+        Some(original) => format!("asked for again: a replay of {original}"),
+        None => "accepted".to_owned(),
+    };
+    Moment::new(stored.delivery.accepted_at, "queued", None, detail)
+}
+
+fn scheduled(stored: &StoredDelivery) -> Option<Moment> {
+    let at =
+        stored.deliver_at.filter(|at| *at > stored.delivery.accepted_at && stored.replay_of.is_none())?;
+    let detail = format!("its publisher asked for {at}");
+    Some(Moment::new(stored.delivery.accepted_at, HoldReason::Scheduled.word(), Some(at), detail))
+}
+
+fn attempted(attempt: &StoredAttempt) -> Moment {
+    let number = attempt.number;
+    let error = super::attempt::error(&attempt.outcome, attempt.error.as_deref());
+    let ended = match error {
+        Some(error) => format!("attempt {number}: {error}"),
+        None => format!("attempt {number}: {}", attempt.outcome),
+    };
+    Moment::new(attempt.started_at + attempt.response_time, attempt.outcome.word(), None, ended)
+}
+
+fn held(row: &HoldRow, from: Timestamp) -> Moment {
+    let detail = format!("its destination was held by {} from {} to {}", row.reason, row.since, row.until);
+    Moment::new(row.since.max(from), row.reason.word(), Some(row.until), detail)
+}
+
+fn noticed(row: &NoticeRow) -> Moment {
+    Moment::new(row.at, &row.kind, None, row.detail.clone())
+}
+
+/// How it stands now: over, on its way, or why it waits.
+fn ends(app: &App, stored: &StoredDelivery, standing: &Standing) -> Option<Moment> {
+    let now = app.engine.now().wall;
+    match standing.status {
+        Status::Final(end) => {
+            Some(Moment::new(stored.finished_at.unwrap_or(now), end.word(), None, end.to_string()))
+        }
+        Status::Delivering => {
+            Some(Moment::new(now, "delivering", None, "an attempt is in flight".to_owned()))
+        }
+        Status::Queued | Status::RetryScheduled { .. } => {
+            let reason = standing.hold_reason?;
+            let detail = match standing.hold() {
+                Some(hold) if hold.reason() == reason => hold.to_string(),
+                _ => format!("held by {reason}"),
+            };
+            Some(Moment::new(now, reason.word(), standing.retry_at, detail))
+        }
+    }
+}

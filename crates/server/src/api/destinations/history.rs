@@ -1,0 +1,132 @@
+//! What was: when a destination was held, and every request that was made to it.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tidegate_core::sequence::Sequence;
+use tidegate_core::time::Timestamp;
+use utoipa::{IntoParams, ToSchema};
+
+use super::find::find;
+use crate::api::deliveries::attempt::AttemptView;
+use crate::api::deliveries::query::time;
+use crate::api::error::ApiError;
+use crate::api::extract::{PathText, Query};
+use crate::api::openapi::Refusals;
+use crate::api::page::{Cursor, ListAnswer, PageParams, Total};
+use crate::api::{App, Data, as_optional_text, as_text, ok};
+use crate::auth::{Caller, Role};
+
+/// An interval in which work of a destination waited.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PastHold {
+    /// The word for what held it.
+    #[schema(value_type = String)]
+    reason: &'static str,
+    /// From when.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, format = DateTime)]
+    since: Timestamp,
+    /// To when; null: it still does.
+    #[serde(serialize_with = "as_optional_text")]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    until: Option<Timestamp>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct HoldsQuery {
+    /// Only what ended after this time.
+    #[param(format = DateTime)]
+    from: Option<String>,
+    /// Only what began before this time.
+    #[param(format = DateTime)]
+    to: Option<String>,
+    /// Items of a page: 25 if not said.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// When a destination was held, and why: the newest first.
+///
+/// One row for each interval in which work waited for a second or longer.
+#[utoipa::path(
+    get,
+    path = "/v1/destinations/{id}/holds",
+    tag = "destinations",
+    params(("id" = String, Path, description = "Its id or external id."), HoldsQuery),
+    responses((status = 200, description = "A page.", body = Data<ListAnswer<PastHold>>), Refusals)
+)]
+pub(super) async fn holds(
+    State(app): State<App>,
+    caller: Caller,
+    PathText(name): PathText,
+    Query(query): Query<HoldsQuery>,
+) -> Result<axum::Json<Data<ListAnswer<PastHold>>>, ApiError> {
+    caller.require(Role::Viewer)?;
+    let no = find(&app, &caller, &name)?.row.no;
+    let list = Cursor { list: "holds", account: caller.account };
+    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), None)?;
+    let from = time("from", query.from.as_deref())?.unwrap_or(Timestamp::from_millis(0));
+    let asked_to = time("to", query.to.as_deref())?;
+    let cursor = params.cursor.and_then(|at| i64::try_from(at).ok()).map(Timestamp::from_millis);
+    let to = cursor.or(asked_to).unwrap_or(Timestamp::MAX);
+    let mut rows = app.engine.store().holds(no, from, to, params.limit + 1).await?;
+    rows.sort_by_key(|row| std::cmp::Reverse(row.since));
+    rows.retain(|row| cursor.is_none_or(|cursor| row.since < cursor));
+    let more = rows.len() > params.limit;
+    rows.truncate(params.limit);
+    let position = |at: Timestamp| u128::try_from(at.as_millis()).unwrap_or(0);
+    let next_cursor = rows.last().filter(|_| more).map(|row| list.encode(position(row.since)));
+    let mut items: Vec<PastHold> = Vec::new();
+    if cursor.is_none() && asked_to.is_none_or(|to| app.engine.now().wall < to) {
+        let held =
+            app.engine.look(move |view| view.lane(no).and_then(tidegate_engine::dispatcher::Lane::held));
+        let now = held.await?.map(|(reason, since)| PastHold { reason: reason.word(), since, until: None });
+        items.extend(now);
+    }
+    items.extend(rows.iter().map(|row| PastHold {
+        reason: row.reason.word(),
+        since: row.since,
+        until: Some(row.until),
+    }));
+    Ok(ok(ListAnswer { items, next_cursor, total: Total::Unasked }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AttemptsQuery {
+    /// Items of a page: 25 if not said.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// The requests that were made to a destination, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/destinations/{id}/attempts",
+    tag = "destinations",
+    params(("id" = String, Path, description = "Its id or external id."), AttemptsQuery),
+    responses((status = 200, description = "A page.", body = Data<ListAnswer<AttemptView>>), Refusals)
+)]
+pub(super) async fn attempts(
+    State(app): State<App>,
+    caller: Caller,
+    PathText(name): PathText,
+    Query(query): Query<AttemptsQuery>,
+) -> Result<axum::Json<Data<ListAnswer<AttemptView>>>, ApiError> {
+    caller.require(Role::Viewer)?;
+    let no = find(&app, &caller, &name)?.row.no;
+    let list = Cursor { list: "attempts", account: caller.account };
+    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), None)?;
+    let before = params.cursor.and_then(|at| u64::try_from(at).ok()).map(Sequence::from_stored);
+    let page = app.engine.store().destination_attempts(no, before, params.limit).await?;
+    let next_cursor = page.next.map(|next| list.encode(u128::from(next.get())));
+    let items = page.items.into_iter().map(AttemptView::from).collect();
+    Ok(ok(ListAnswer { items, next_cursor, total: Total::Unasked }))
+}

@@ -1,0 +1,78 @@
+//! What a destination's lane knows, taken out of the engine at one moment.
+
+use tidegate_core::delivery::HoldReason;
+use tidegate_core::gate::{self, Hold};
+use tidegate_core::lane::Standing;
+use tidegate_core::time::{Now, Timestamp};
+use tidegate_core::timeout::TimeoutReport;
+use tidegate_engine::dispatcher::Lane;
+use tidegate_store::DestinationNo;
+
+use crate::api::App;
+use crate::api::error::ApiError;
+
+/// Lanes looked at in one go: the engine stands still meanwhile.
+const AT_ONCE: usize = 250;
+
+/// A lane at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot {
+    /// Whether it is switched on.
+    pub(super) enabled: bool,
+    /// The one word for how it does.
+    pub(super) status: &'static str,
+    /// All that holds it, and since when as far as that is known.
+    pub(super) holds: Vec<(Hold, Option<Timestamp>)>,
+    /// Until when it is left alone because of their 429.
+    pub(super) throttled_until: Option<Timestamp>,
+    /// Episodes of that in a row.
+    pub(super) episodes: u32,
+    /// Requests in flight.
+    pub(super) in_flight: u32,
+    /// How long an attempt may take.
+    pub(super) timeout: TimeoutReport,
+}
+
+impl Snapshot {
+    fn of(now: Now, lane: &Lane) -> Self {
+        let (policy, state) = (lane.policy(), lane.state());
+        let since = |hold: &Hold| match hold {
+            Hold::Paused { since } | Hold::Disabled { since, .. } => Some(*since),
+            Hold::CircuitOpen { .. } => state.breaker.open().map(|(since, _)| since),
+            Hold::Throttled { .. } => state.throttle.shut().map(|(since, _)| since),
+            Hold::QuietHours { .. } => {
+                let mask = policy.quiet.mask_without_type();
+                policy.quiet.intervals(mask, now.wall, 1).first().map(|(start, _)| *start)
+            }
+            hold => lane.held().filter(|(reason, _)| *reason == hold.reason()).map(|(_, since)| since),
+        };
+        let holds = gate::holds(now, policy, state);
+        let throttled = holds.iter().find(|hold| hold.reason() == HoldReason::Throttled);
+        Self {
+            enabled: !matches!(state.standing, Standing::Disabled { .. }),
+            status: gate::status(now, policy, state).word(),
+            throttled_until: throttled.and_then(Hold::until),
+            episodes: state.throttle.episodes(),
+            in_flight: state.in_flight,
+            timeout: state.timeouts.report(&policy.timeout, &policy.timeout_params),
+            holds: holds.into_iter().map(|hold| (hold, since(&hold))).collect(),
+        }
+    }
+}
+
+/// The lanes of these destinations, in their order; `None` where there is none (any more).
+pub(super) async fn snapshots(
+    app: &App,
+    destinations: Vec<DestinationNo>,
+) -> Result<Vec<Option<Snapshot>>, ApiError> {
+    let mut all = Vec::with_capacity(destinations.len());
+    for some in destinations.chunks(AT_ONCE) {
+        let some = some.to_vec();
+        let look = move |view: &tidegate_engine::View<'_>| {
+            let snapshot = |no: &DestinationNo| view.lane(*no).map(|lane| Snapshot::of(view.now, lane));
+            some.iter().map(snapshot).collect::<Vec<_>>()
+        };
+        all.extend(app.engine.look(look).await?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,164 @@
+//! An event as it is shown.
+
+use std::collections::HashMap;
+
+use futures_util::future::try_join_all;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tidegate_core::delivery::{Status, event_status};
+use tidegate_core::id::EventId;
+use tidegate_core::time::Timestamp;
+use tidegate_store::DestinationNo;
+use tidegate_store::delivery::StoredDelivery;
+use tidegate_store::event::{Body, StoredEvent};
+use utoipa::ToSchema;
+
+use crate::api::deliveries::attempt::AttemptView;
+use crate::api::deliveries::state::{self, Standing};
+use crate::api::deliveries::view::DeliveryView;
+use crate::api::error::ApiError;
+use crate::api::{App, as_optional_text, as_text};
+
+/// Deliveries whose attempts one answer shows; the others' are at `/v1/deliveries/{id}`.
+const MAX_SHOWN: usize = 100;
+
+/// An outbound event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
+pub(crate) struct EventView {
+    /// Its id.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String)]
+    id: EventId,
+    /// What happened.
+    event_type: String,
+    /// Its publisher's id.
+    #[schema(required = true)]
+    external_event_id: Option<String>,
+    /// From its deliveries: the least advanced of those that are not final, else the worst end.
+    #[schema(value_type = String)]
+    status: &'static str,
+    /// How many destinations it was accepted for.
+    routed: u32,
+    /// When it happened.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, format = DateTime)]
+    occurred_at: Timestamp,
+    /// When it was accepted.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// Stale from then on.
+    #[serde(serialize_with = "as_optional_text")]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    expires_at: Option<Timestamp>,
+    /// Not before then.
+    #[serde(serialize_with = "as_optional_text")]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    deliver_at: Option<Timestamp>,
+    /// Keeps its order among those with the same key.
+    #[schema(required = true)]
+    ordering_key: Option<String>,
+    /// 1 critical … 4 bulk.
+    priority: u8,
+    /// What the payload is.
+    content_type: String,
+    /// Bytes of the payload.
+    payload_size: usize,
+}
+
+/// An event with all that became of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EventStory {
+    /// The event.
+    #[serde(flatten)]
+    event: EventView,
+    /// What is sent: JSON as it came in; other text as a string.
+    #[schema(value_type = serde_json::Value)]
+    payload: Box<RawValue>,
+    /// Its deliveries, replays included.
+    deliveries: Vec<DeliveryView>,
+    /// The requests that were made for them, of the first hundred.
+    attempts: Vec<AttemptView>,
+}
+
+/// An event with its status.
+pub(super) async fn summary(app: &App, event: &StoredEvent) -> Result<EventView, ApiError> {
+    let (deliveries, standings) = deliveries(app, event).await?;
+    Ok(show(event, status(&deliveries, &standings)))
+}
+
+/// An event with all that became of it.
+pub(super) async fn story(app: &App, event: &StoredEvent) -> Result<EventStory, ApiError> {
+    let (deliveries, standings) = deliveries(app, event).await?;
+    let store = app.engine.store();
+    let attempts = deliveries.iter().take(MAX_SHOWN).map(|stored| store.attempts(stored.delivery.id));
+    let attempts = try_join_all(attempts).await?.into_iter().flatten().map(AttemptView::from).collect();
+    let shown = deliveries.iter().zip(&standings);
+    Ok(EventStory {
+        event: show(event, status(&deliveries, &standings)),
+        payload: payload(event),
+        deliveries: shown.map(|(stored, standing)| DeliveryView::new(app, stored, standing)).collect(),
+        attempts,
+    })
+}
+
+async fn deliveries(
+    app: &App,
+    event: &StoredEvent,
+) -> Result<(Vec<StoredDelivery>, Vec<Standing>), ApiError> {
+    let deliveries = app.engine.store().deliveries_of(event.message.id).await?;
+    let standings = state::many(app, &deliveries).await?;
+    Ok((deliveries, standings))
+}
+
+/// The newest delivery of each destination counts.
+pub(super) fn newest(deliveries: &[StoredDelivery]) -> HashMap<DestinationNo, usize> {
+    let mut newest: HashMap<DestinationNo, usize> = HashMap::new();
+    for (index, stored) in deliveries.iter().enumerate() {
+        let place = newest.entry(stored.destination).or_insert(index);
+        if stored.delivery.place.sequence > deliveries[*place].delivery.place.sequence {
+            *place = index;
+        }
+    }
+    newest
+}
+
+fn status(deliveries: &[StoredDelivery], standings: &[Standing]) -> &'static str {
+    let newest = newest(deliveries);
+    let statuses: Vec<Status> = newest.values().map(|index| standings[*index].status).collect();
+    event_status(&statuses)
+}
+
+fn show(event: &StoredEvent, status: &'static str) -> EventView {
+    let message = &event.message;
+    EventView {
+        id: message.id,
+        event_type: message.event_type.to_string(),
+        external_event_id: event.external_id.as_deref().map(str::to_owned),
+        status,
+        routed: event.routed,
+        occurred_at: event.occurred_at,
+        created_at: message.accepted_at,
+        expires_at: event.expires_at,
+        deliver_at: event.deliver_at,
+        ordering_key: event.ordering_key.as_deref().map(str::to_owned),
+        priority: event.priority.get(),
+        content_type: match &message.body {
+            Body::Json => "application/json".to_owned(),
+            Body::Text(None) => "text/plain".to_owned(),
+            Body::Text(Some(kind)) | Body::JsonAs(kind) => kind.to_string(),
+        },
+        payload_size: message.payload.len(),
+    }
+}
+
+/// JSON goes out as it came in; what is no JSON, as a string.
+fn payload(event: &StoredEvent) -> Box<RawValue> {
+    let text = String::from_utf8_lossy(&event.message.payload).into_owned();
+    let as_json = match event.message.body {
+        Body::Json | Body::JsonAs(_) => RawValue::from_string(text.clone()).ok(),
+        Body::Text(_) => None,
+    };
+    as_json.unwrap_or_else(|| serde_json::value::to_raw_value(&text).expect("a string is JSON"))
+}

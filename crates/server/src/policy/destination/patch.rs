@@ -1,0 +1,262 @@
+//! The body of POST and PATCH, and what it does to a destination.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use tidegate_core::dial::{Host, Target};
+use tidegate_core::headers::CustomHeaders;
+use tidegate_core::invalid::Invalid;
+use tidegate_core::pattern::Patterns;
+use tidegate_core::sign::Secret;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
+
+use super::text::{check_auth, check_external_id, check_name};
+use super::{Draft, EnvelopeWord};
+use crate::policy::Change;
+use crate::policy::breaker::BreakerDocument;
+use crate::policy::changes::PolicyChanges;
+use crate::policy::document::{OnExhaustedWord, OrderingWord};
+use crate::policy::rate::RateLimitDocument;
+use crate::policy::retry::RetryDocument;
+use crate::policy::schedule::ScheduleDocument;
+use crate::policy::sealed::AuthConfig;
+use crate::policy::timeout::TimeoutDocument;
+
+/// What to change of a destination: fields that are absent stay as they are, `null` removes a policy, so that the
+/// account's default holds.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DestinationPatch {
+    /// Where it is: http or https, no user info, no fragment.
+    #[serde(default)]
+    #[schema(value_type = String, max_length = 2048, example = "https://example.com/hooks")]
+    pub(crate) url: Change<String>,
+    /// Its name; by default the URL's host.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 200)]
+    pub(crate) name: Change<String>,
+    /// An id of your own, usable wherever the id is: letters, digits and `._:@-`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    pub(crate) external_id: Change<String>,
+    /// `false` switches it off: deliveries wait. `true` also enables one that was disabled.
+    #[serde(default)]
+    #[schema(value_type = bool, default = true)]
+    pub(crate) active: Change<bool>,
+    /// The outbound events that it gets, as patterns; `[]`: only what routes or `destination_ids` send.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    pub(crate) event_types: Change<Vec<String>>,
+    /// Requests in flight at most.
+    #[serde(default)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 1_000)]
+    pub(crate) max_concurrency: Change<u64>,
+    /// In which order it gets its deliveries.
+    #[serde(default)]
+    #[schema(value_type = Option<OrderingWord>)]
+    pub(crate) ordering: Change<OrderingWord>,
+    /// What follows in a line when a delivery is dead.
+    #[serde(default)]
+    #[schema(value_type = Option<OnExhaustedWord>)]
+    pub(crate) on_exhausted: Change<OnExhaustedWord>,
+    /// Pins the timeout; `null` unpins it.
+    #[serde(default)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 120)]
+    pub(crate) timeout_seconds: Change<u64>,
+    /// How the timeout is found otherwise.
+    #[serde(default)]
+    #[schema(value_type = Option<TimeoutDocument>)]
+    pub(crate) timeout: Change<TimeoutDocument>,
+    /// How fast.
+    #[serde(default)]
+    #[schema(value_type = Option<RateLimitDocument>)]
+    pub(crate) rate_limit: Change<RateLimitDocument>,
+    /// Quiet hours: a single window.
+    #[serde(default)]
+    #[schema(value_type = Option<ScheduleDocument>)]
+    pub(crate) delivery_schedule: Change<ScheduleDocument>,
+    /// Quiet hours: a list of windows.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<ScheduleDocument>>, max_items = 20)]
+    pub(crate) delivery_schedules: Change<Vec<ScheduleDocument>>,
+    /// How to retry.
+    #[serde(default)]
+    #[schema(value_type = Option<RetryDocument>)]
+    pub(crate) retry_policy: Change<RetryDocument>,
+    /// When to stop trying.
+    #[serde(default)]
+    #[schema(value_type = Option<BreakerDocument>)]
+    pub(crate) circuit_breaker: Change<BreakerDocument>,
+    /// Statuses that are final at once: 400 to 599, but not 410 and 429.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<u16>>)]
+    pub(crate) permanent_statuses: Change<Vec<u16>>,
+    /// What the body is.
+    #[serde(default)]
+    #[schema(value_type = Option<EnvelopeWord>)]
+    pub(crate) envelope: Change<EnvelopeWord>,
+    /// `whsec_…` or `whsk_…`. A PATCH replaces the one before at once; `/rotate-secret` lets them overlap.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, write_only)]
+    pub(crate) signing_secret: Change<String>,
+    /// How requests authenticate themselves.
+    #[serde(default)]
+    #[schema(value_type = Option<AuthConfig>, write_only)]
+    pub(crate) auth_config: Change<AuthConfig>,
+    /// Headers to send besides ours: at most 32, of at most 4 KiB.
+    #[serde(default)]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    pub(crate) custom_headers: Change<BTreeMap<String, String>>,
+}
+
+/// A new destination: as a PATCH, but the URL must be there. Without a `signing_secret` the server makes one and shows it
+/// once, in the answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct NewDestination(pub DestinationPatch);
+
+impl PartialSchema for NewDestination {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = DestinationPatch::schema();
+        if let RefOr::T(Schema::Object(object)) = &mut schema {
+            object.required.push("url".to_owned());
+            object.description = Some(
+                "A new destination. Without a `signing_secret` the server makes one and shows it once, in the answer."
+                    .to_owned(),
+            );
+        }
+        schema
+    }
+}
+
+impl ToSchema for NewDestination {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        DestinationPatch::schemas(schemas);
+    }
+}
+
+impl NewDestination {
+    /// The destination that it describes. `random` becomes its signing secret if it names none; that is given back, too.
+    pub(crate) fn build(
+        self,
+        https_only: bool,
+        random: [u8; 32],
+    ) -> Result<(Draft, Option<String>), Invalid> {
+        let Self(mut patch) = self;
+        if !matches!(patch.url, Change::Set(_)) {
+            return Err(Invalid::missing("url", "an absolute URL such as https://example.com/hooks"));
+        }
+        let made = match patch.signing_secret {
+            Change::Set(_) => None,
+            Change::Keep | Change::Remove => {
+                let secret = Secret::generate(random).reveal();
+                patch.signing_secret = Change::Set(secret.clone());
+                Some(secret)
+            }
+        };
+        if matches!(patch.name, Change::Keep) {
+            patch.name = Change::Remove;
+        }
+        let mut draft = Draft::at(String::new());
+        patch.apply(&mut draft, https_only)?;
+        Ok((draft, made))
+    }
+}
+
+impl DestinationPatch {
+    /// Does to `draft` what it says, or says what is wrong with it first. Only what it says is checked: what was written
+    /// before stays as it is.
+    pub(crate) fn apply(self, draft: &mut Draft, https_only: bool) -> Result<(), Invalid> {
+        let document = &mut draft.document;
+        let host = match self.url {
+            Change::Keep => None,
+            Change::Remove => return Err(Invalid::new("url", "null", "a URL")),
+            Change::Set(url) => {
+                let target = Target::parse(&url, https_only)?;
+                target.url().clone_into(&mut document.url);
+                Some(host_of(&target))
+            }
+        };
+        match self.name {
+            Change::Keep => {}
+            Change::Set(name) => {
+                check_name(&name)?;
+                document.name = name;
+            }
+            Change::Remove => {
+                let known = || Target::parse(&document.url, false).ok().map(|target| host_of(&target));
+                document.name = host.or_else(known).unwrap_or_else(|| document.url.clone());
+            }
+        }
+        if let Change::Set(id) = &self.external_id {
+            check_external_id(id)?;
+        }
+        self.external_id.apply(&mut draft.external_id);
+        match self.active {
+            Change::Keep => {}
+            Change::Remove => return Err(Invalid::new("active", "null", "true or false")),
+            Change::Set(active) => document.active = active,
+        }
+        match self.event_types {
+            Change::Keep => {}
+            Change::Remove => document.event_types = vec!["*".to_owned()],
+            Change::Set(patterns) => {
+                Patterns::parse(&patterns).map_err(|fault| fault.under("event_types"))?;
+                document.event_types = patterns;
+            }
+        }
+        match self.envelope {
+            Change::Keep => {}
+            Change::Remove => document.envelope = EnvelopeWord::default(),
+            Change::Set(envelope) => document.envelope = envelope,
+        }
+        match self.custom_headers {
+            Change::Keep => {}
+            Change::Remove => document.custom_headers.clear(),
+            Change::Set(headers) => {
+                let checked = CustomHeaders::parse(&headers)?;
+                document.custom_headers =
+                    checked.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            }
+        }
+        match self.auth_config {
+            Change::Keep => {}
+            Change::Remove => (document.auth, draft.secrets.auth) = (None, None),
+            Change::Set(auth) => {
+                document.auth = Some(check_auth(&auth)?);
+                draft.secrets.auth = Some(auth);
+            }
+        }
+        match self.signing_secret {
+            Change::Keep => {}
+            Change::Remove => {
+                return Err(Invalid::new("signing_secret", "null", "a secret: every request is signed"));
+            }
+            Change::Set(text) => draft.secrets.replace(&Secret::parse(&text)?),
+        }
+        PolicyChanges {
+            max_concurrency: self.max_concurrency,
+            ordering: self.ordering,
+            on_exhausted: self.on_exhausted,
+            timeout_seconds: self.timeout_seconds,
+            timeout: self.timeout,
+            rate_limit: self.rate_limit,
+            delivery_schedule: self.delivery_schedule,
+            delivery_schedules: self.delivery_schedules,
+            retry_policy: self.retry_policy,
+            circuit_breaker: self.circuit_breaker,
+            permanent_statuses: self.permanent_statuses,
+        }
+        .apply(&mut document.policies)?;
+        draft.check_headers()
+    }
+}
+
+fn host_of(target: &Target) -> String {
+    match target.host() {
+        Host::Name(name) => name.clone(),
+        Host::Address(address) => address.to_string(),
+    }
+}

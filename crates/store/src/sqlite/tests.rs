@@ -1,0 +1,224 @@
+//! What the store does when the disk does not do its part.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::delivery::Priority;
+use tidegate_core::draw::Draw;
+use tidegate_core::id::{AccountId, DestinationId, EventId};
+use tidegate_core::lane::LastStop;
+use tidegate_core::pattern::EventType;
+use tidegate_core::sequence::Sequence;
+use tidegate_core::time::Timestamp;
+
+use super::{Opened, Options, Store};
+use crate::catalogue::{Account, Change, Destination, Edit};
+use crate::event::{Accept, Accepted, Body, Message, NewEvent};
+use crate::record::{LaneSave, NoticeRow, Record};
+use crate::{AccountNo, DestinationNo, StoreError};
+
+const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+
+struct Directory(PathBuf);
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+type Tickets = Arc<Mutex<Vec<u64>>>;
+
+fn open(directory: &Directory, tickets: &Tickets) -> Opened {
+    let tickets = Arc::clone(tickets);
+    let on_commit =
+        Box::new(move |commit: crate::record::Commit| tickets.lock().unwrap().extend(commit.recorded));
+    Store::open(Options { data_dir: directory.0.clone(), readers: 1, on_commit }).unwrap()
+}
+
+/// An open store with one destination.
+async fn new() -> (Store, Tickets, Directory) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tidegate-disk-{}-{number}", std::process::id());
+    let (directory, tickets) = (Directory(std::env::temp_dir().join(name)), Tickets::default());
+    let store = open(&directory, &tickets).store;
+    let account = Account {
+        no: AccountNo(0),
+        id: AccountId::from_bits(1),
+        external_id: None,
+        document: String::new(),
+        settings: String::new(),
+        version: 1,
+        created_at: START,
+    };
+    let destination = Destination {
+        no: DestinationNo(0),
+        id: DestinationId::from_bits(1),
+        account: AccountNo(1),
+        external_id: None,
+        document: String::new(),
+        secrets: Vec::new(),
+        version: 1,
+        created_at: START,
+        updated_at: START,
+    };
+    let edits = vec![Edit::AddAccount(account), Edit::AddDestination(destination)];
+    store.change(Change { edits, audit: None }).await.unwrap();
+    (store, tickets, directory)
+}
+
+/// An event that nobody wants, of some size.
+fn event(number: u64, bytes: usize) -> Accept {
+    let message = Message {
+        id: EventId::numbered(Sequence::from_stored(number), Draw(number)),
+        event_type: EventType::parse("a.b").unwrap(),
+        accepted_at: START,
+        payload: Bytes::from(vec![b'x'; bytes]),
+        body: Body::Json,
+    };
+    let event = NewEvent {
+        account: AccountNo(1),
+        message: Arc::new(message),
+        occurred_at: START,
+        expires_at: None,
+        deliver_at: None,
+        ordering_key: None,
+        priority: Priority::NORMAL,
+        external_id: None,
+        deliveries: Vec::new(),
+    };
+    Accept { now: START, events: vec![event], idempotency: None }
+}
+
+fn record(ticket: u64, bytes: usize) -> Record {
+    let notice = NoticeRow {
+        destination: DestinationNo(1),
+        at: START,
+        kind: "throttled".to_owned(),
+        detail: "x".repeat(bytes),
+    };
+    let lane = LaneSave {
+        destination: DestinationNo(1),
+        state: Some(ticket.to_be_bytes().to_vec()),
+        timeouts: None,
+    };
+    Record { now: START, ticket, notices: vec![notice], lanes: vec![lane], ..Record::default() }
+}
+
+async fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..2_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("not within ten seconds");
+}
+
+/// The disk holds no page more than there are; 0: it has room again.
+fn max_pages(store: &Store, pages: u32) {
+    store.inner.shared.max_pages.store(pages, Ordering::Relaxed);
+}
+
+#[tokio::test]
+async fn on_a_full_disk_records_wait_in_order_and_all_goes_on_by_itself() {
+    let (store, tickets, directory) = new().await;
+    assert!(matches!(store.accept(event(1, 100)).await, Ok(Accepted::Stored(_))));
+    max_pages(&store, 1);
+    assert!(matches!(store.accept(event(2, 1 << 20)).await, Err(StoreError::Full)));
+    assert!(store.status().full);
+    (1..=3).for_each(|ticket| store.record(record(ticket, 100_000)));
+    assert!(matches!(store.accept(event(3, 1 << 20)).await, Err(StoreError::Full)), "at once");
+    assert!(tickets.lock().unwrap().is_empty());
+
+    // Room again: nobody says so, the next try finds it.
+    max_pages(&store, 0);
+    until(|| *tickets.lock().unwrap() == [1, 2, 3]).await;
+    assert!(!store.status().full);
+    assert!(matches!(store.accept(event(4, 1 << 20)).await, Ok(Accepted::Stored(_))));
+    assert_eq!(store.notices(DestinationNo(1), START, Timestamp::MAX, 9).await.unwrap().len(), 3);
+    store.close().await;
+    let opened = open(&directory, &tickets);
+    assert_eq!(opened.last_stop, LastStop::Clean);
+    assert_eq!(opened.lanes[0].state.as_deref(), Some(&3_u64.to_be_bytes()[..]));
+}
+
+#[tokio::test]
+async fn a_full_disk_at_the_end_is_no_clean_stop() {
+    let (store, tickets, directory) = new().await;
+    max_pages(&store, 1);
+    store.record(record(1, 1 << 20));
+    until(|| store.status().full).await;
+    store.close().await;
+    assert!(tickets.lock().unwrap().is_empty());
+    assert_eq!(open(&directory, &tickets).last_stop, LastStop::Crash);
+}
+
+#[tokio::test]
+async fn a_fault_of_one_request_is_no_fault_of_the_others() {
+    let (store, _, _directory) = new().await;
+    store.accept(event(7, 10)).await.unwrap();
+    let requests = [event(8, 10), event(7, 10), event(9, 10)].map(|accept| {
+        let store = store.clone();
+        tokio::spawn(async move { store.accept(accept).await })
+    });
+    let mut refused = 0;
+    for request in requests {
+        match request.await.unwrap() {
+            Ok(Accepted::Stored(_)) => {}
+            Err(StoreError::Refused(_)) => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(refused, 1, "the number was given twice");
+    assert!(!store.status().broken);
+}
+
+#[tokio::test]
+async fn a_file_that_was_taken_away_stops_everything() {
+    let (store, _, directory) = new().await;
+    let file = directory.0.join("tidegate.db");
+    std::fs::rename(&file, directory.0.join("elsewhere.db")).unwrap();
+    let waited = tokio::time::timeout(Duration::from_secs(10), store.broken()).await.unwrap();
+    assert!(waited.contains("was removed or replaced"), "{waited}");
+    assert!(matches!(store.accept(event(1, 10)).await, Err(StoreError::Broken(_))));
+    assert!(store.status().broken);
+    store.close().await;
+    assert!(!file.exists(), "nothing is made anew in its place");
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_not_touched() {
+    let (store, tickets, directory) = new().await;
+    store.close().await;
+    drop(store);
+    let file = directory.0.join("tidegate.db");
+    let connection = rusqlite::Connection::open(&file).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    connection.close().unwrap();
+    let on_commit = Box::new(|_| {});
+    let newer = Store::open(Options { data_dir: directory.0.clone(), readers: 1, on_commit }).err();
+    assert!(matches!(newer, Some(StoreError::Newer { found: 99, known: 1 })));
+    let connection = rusqlite::Connection::open(&file).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    connection.close().unwrap();
+    assert_eq!(open(&directory, &tickets).last_stop, LastStop::Clean, "it was left as it was");
+}
+
+#[tokio::test]
+async fn a_writer_that_panics_leaves_nobody_waiting() {
+    let (store, _, directory) = new().await;
+    store.close().await;
+    drop(store);
+    let on_commit =
+        Box::new(|commit: crate::record::Commit| assert!(commit.accepted.is_empty(), "on purpose"));
+    let opened = Store::open(Options { data_dir: directory.0.clone(), readers: 1, on_commit }).unwrap();
+    let store = opened.store;
+    assert!(matches!(store.accept(event(1, 10)).await, Err(StoreError::Broken(_))));
+    assert!(matches!(store.accept(event(2, 10)).await, Err(StoreError::Broken(_))));
+    assert!(store.broken().await.contains("panic"));
+}

@@ -1,0 +1,122 @@
+//! Changes of what owners asked for: all edits or none, and a lost race is an answer.
+
+use tidegate_core::id::{KeyId, RouteId};
+use tidegate_store::catalogue::{ApiKey, AuditEntry, Change, Changed, Edit, EventTypeRow, Route};
+use tidegate_store::{AccountNo, DestinationNo};
+
+use crate::fixture::{Bench, START, later, new_account, new_destination};
+
+fn route(number: u128, destination: u32) -> Route {
+    Route {
+        id: RouteId::from_bits(number),
+        account: AccountNo(1),
+        destination: DestinationNo(destination),
+        document: "{}".to_owned(),
+        created_at: START,
+    }
+}
+
+#[tokio::test]
+async fn an_edit_that_cannot_be_made_undoes_those_before_it() {
+    let bench = Bench::new().await;
+    let mut taken = new_destination(1, 77);
+    taken.external_id = Some("hook-1".to_owned());
+    let edits = vec![Edit::AddRoute(route(1, 1)), Edit::AddDestination(taken.clone())];
+    assert_eq!(bench.change(edits).await, Changed::Taken);
+    taken.account = AccountNo(2);
+    let added = bench.change(vec![Edit::AddDestination(taken)]).await;
+    assert_eq!(added, Changed::Done { accounts: vec![], destinations: vec![DestinationNo(5)] });
+    assert_eq!(bench.change(vec![Edit::AddAccount(new_account(1))]).await, Changed::Taken);
+    assert_eq!(bench.change(vec![Edit::AddRoute(route(1, 9))]).await, Changed::Missing);
+    assert_eq!(bench.change(vec![Edit::DropRoute(RouteId::from_bits(1))]).await, Changed::Missing);
+    let bench = bench.reopen(true).await;
+    assert!(bench.opened.as_ref().unwrap().catalogue.routes.is_empty());
+}
+
+#[tokio::test]
+async fn the_second_of_two_who_change_the_same_version_has_lost() {
+    let bench = Bench::new().await;
+    let mut changed = new_destination(1, 1);
+    (changed.no, changed.version, changed.document) = (DestinationNo(1), 2, "first".to_owned());
+    assert!(matches!(bench.change(vec![Edit::SetDestination(changed.clone())]).await, Changed::Done { .. }));
+    changed.document = "second".to_owned();
+    assert_eq!(bench.change(vec![Edit::SetDestination(changed.clone())]).await, Changed::Outdated);
+    let mut account = new_account(1);
+    (account.no, account.version) = (AccountNo(1), 3);
+    assert_eq!(bench.change(vec![Edit::SetAccount(account)]).await, Changed::Outdated);
+    let row = |version: u64| EventTypeRow {
+        account: AccountNo(1),
+        event_type: "order.*".to_owned(),
+        document: version.to_string(),
+        version,
+        updated_at: START,
+    };
+    assert_eq!(bench.change(vec![Edit::SetEventType(row(2))]).await, Changed::Missing);
+    assert!(matches!(bench.change(vec![Edit::SetEventType(row(1))]).await, Changed::Done { .. }));
+    assert_eq!(bench.change(vec![Edit::SetEventType(row(1))]).await, Changed::Outdated);
+    assert!(matches!(bench.change(vec![Edit::SetEventType(row(2))]).await, Changed::Done { .. }));
+    let bench = bench.reopen(false).await;
+    let catalogue = &bench.opened.as_ref().unwrap().catalogue;
+    assert_eq!(catalogue.destinations[0].document, "first");
+    assert_eq!(catalogue.event_types, [row(2)]);
+}
+
+#[tokio::test]
+async fn a_deleted_destination_is_gone_but_its_open_deliveries_are_named() {
+    let bench = Bench::new().await;
+    bench.deliver(1, 1, 2, START).await;
+    bench.change(vec![Edit::AddRoute(route(1, 1)), Edit::AddRoute(route(2, 2))]).await;
+    let deleted = bench.change(vec![Edit::DropDestination(DestinationNo(1))]).await;
+    assert!(matches!(deleted, Changed::Done { .. }));
+    assert_eq!(bench.change(vec![Edit::DropDestination(DestinationNo(1))]).await, Changed::Missing);
+    assert_eq!(bench.change(vec![Edit::DropDestination(DestinationNo(2))]).await, deleted);
+    let bench = bench.reopen(true).await;
+    let opened = bench.opened.as_ref().unwrap();
+    assert_eq!(opened.deleted, [DestinationNo(1)]);
+    let left: Vec<u32> = opened.catalogue.destinations.iter().map(|destination| destination.no.0).collect();
+    assert_eq!((left, opened.catalogue.routes.len()), (vec![3, 4], 0));
+}
+
+#[tokio::test]
+async fn an_account_goes_with_all_that_it_has_and_no_other() {
+    let bench = Bench::new().await;
+    let key = |number: u8, account| ApiKey {
+        id: KeyId::from_bits(u128::from(number)),
+        account: AccountNo(account),
+        hash: [number; 32],
+        document: "{}".to_owned(),
+        created_at: START,
+        expires_at: Some(later(5)),
+    };
+    let edits = vec![Edit::AddKey(key(1, 1)), Edit::AddKey(key(2, 2)), Edit::AddRoute(route(1, 1))];
+    bench.change(edits).await;
+    let audit = |action: &str| AuditEntry {
+        account: AccountNo(2),
+        at: START,
+        actor: Some(KeyId::from_bits(2)),
+        action: action.to_owned(),
+        subject: "acc_1".to_owned(),
+        detail: "{}".to_owned(),
+    };
+    let change =
+        Change { edits: vec![Edit::DropAccount(AccountNo(1))], audit: Some(audit("account.delete")) };
+    bench.store.change(change).await.unwrap();
+    let again = Change { edits: vec![Edit::DropAccount(AccountNo(1))], audit: Some(audit("twice")) };
+    assert_eq!(bench.store.change(again).await.unwrap(), Changed::Missing);
+    let other = Change { edits: Vec::new(), audit: Some(audit("key.use")) };
+    bench.store.change(other).await.unwrap();
+
+    let log = bench.store.audit_log(AccountNo(2), None, 1).await.unwrap();
+    assert_eq!((log.items.len(), &log.items[0].1), (1, &audit("key.use")));
+    let rest = bench.store.audit_log(AccountNo(2), log.next, 5).await.unwrap();
+    assert_eq!(
+        rest.items.iter().map(|(_, entry)| entry.clone()).collect::<Vec<_>>(),
+        [audit("account.delete")]
+    );
+    assert!(bench.store.audit_log(AccountNo(1), None, 5).await.unwrap().items.is_empty());
+    let bench = bench.reopen(true).await;
+    let catalogue = &bench.opened.as_ref().unwrap().catalogue;
+    assert_eq!(catalogue.accounts.iter().map(|account| account.no.0).collect::<Vec<_>>(), [2]);
+    assert_eq!(catalogue.keys, [key(2, 2)]);
+    assert_eq!((catalogue.routes.len(), catalogue.destinations.len()), (0, 2));
+}

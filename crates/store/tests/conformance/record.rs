@@ -1,0 +1,122 @@
+//! Results: attempt, new state and counts change together; what is final stays so.
+
+use tidegate_core::delivery::{End, Status, Withdrawn};
+use tidegate_core::outcome::Outcome;
+use tidegate_core::policy::Policy;
+use tidegate_core::time::{Millis, Timestamp};
+use tidegate_store::lane::Of;
+use tidegate_store::record::{Record, Settled};
+use tidegate_store::stats::Tally;
+use tidegate_store::{AccountNo, DestinationNo};
+
+use crate::fixture::{Bench, ERROR, OK, START, later};
+
+#[tokio::test]
+async fn a_failed_one_waits_for_its_retry_and_then_has_its_place_again() {
+    let bench = Bench::new().await;
+    let deliveries = bench.deliver(1, 1, 3, START).await;
+    let retried = bench.settle(1, 1, &deliveries[..1], ERROR, later(10)).await.remove(0);
+    let Status::RetryScheduled { at, .. } = retried.status else { panic!("{:?}", retried.status) };
+    let refilled = bench.refill(1, &Policy::default(), later(11)).await.refill.deliveries;
+    assert!(refilled.contains(&retried), "it waits for its own time");
+    let due = bench.refill(1, &Policy::default(), at).await.refill.deliveries;
+    assert_eq!(due[0].id, retried.id, "the first in its place");
+    assert_eq!((due[0].status, due[0].attempts_made), (Status::Queued, 1));
+    let stored = bench.store.delivery(AccountNo(1), retried.id).await.unwrap().unwrap();
+    assert_eq!(stored.delivery, due[0]);
+}
+
+#[tokio::test]
+async fn what_is_final_stays_so_but_its_attempt_is_written_down() {
+    let bench = Bench::new().await;
+    let delivery = bench.deliver(1, 1, 1, START).await.remove(0);
+    let mut withdrawn = delivery.clone();
+    withdrawn.status = Status::Final(End::Cancelled(Withdrawn::ByRequest));
+    let settled = Settled {
+        account: AccountNo(1),
+        destination: DestinationNo(1),
+        delivery: Box::new(withdrawn.clone()),
+        attempt: None,
+    };
+    bench.record(Record { now: later(5), settled: vec![settled], ..Record::default() }).await;
+    bench.settle(1, 1, std::slice::from_ref(&delivery), OK, later(9)).await;
+
+    let stored = bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().unwrap();
+    assert_eq!((stored.delivery.status, stored.finished_at), (withdrawn.status, Some(later(5))));
+    let attempts = bench.store.attempts(delivery.id).await.unwrap();
+    assert_eq!(attempts.len(), 1);
+    assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).deliveries, 0);
+    assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).bytes, 0);
+}
+
+#[tokio::test]
+async fn attempts_keep_what_was_answered_by_failures() {
+    let bench = Bench::new().await;
+    let delivery = bench.deliver(1, 1, 1, START).await.remove(0);
+    bench.deliver(1, 2, 1, START).await;
+    let mut first = bench.settled(1, 1, &delivery, ERROR, later(10));
+    let retried = (*first.delivery).clone();
+    let attempt = first.attempt.as_mut().unwrap();
+    attempt.error = Some("the body broke off".to_owned());
+    attempt.response_headers = vec![("server".to_owned(), "x".to_owned())];
+    attempt.response_body = b"\0no".to_vec();
+    let expected = format!("{attempt:?}");
+    bench.record(Record { now: later(10), settled: vec![first], ..Record::default() }).await;
+    bench.settle(1, 1, &[retried], Outcome::Timeout, later(20)).await;
+
+    let attempts = bench.store.attempts(delivery.id).await.unwrap();
+    assert_eq!(attempts.iter().map(|attempt| attempt.number).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(format!("{:?}", attempts[0]), expected);
+    let page = bench.store.destination_attempts(DestinationNo(1), None, 1).await.unwrap();
+    assert_eq!((page.items[0].number, page.items[0].outcome), (2, Outcome::Timeout));
+    let rest = bench.store.destination_attempts(DestinationNo(1), page.next, 5).await.unwrap();
+    assert_eq!((rest.items.len(), rest.items[0].number, rest.next), (1, 1, None));
+    let none = bench.store.destination_attempts(DestinationNo(2), None, 5).await.unwrap();
+    assert_eq!((none.items.len(), none.next), (0, None));
+}
+
+#[tokio::test]
+async fn what_happened_is_counted_by_the_hour() {
+    let bench = Bench::new().await;
+    let hour = Timestamp::from_millis(START.as_millis() / 3_600_000 * 3_600_000);
+    let next = hour + Millis::hours(1);
+    let deliveries = bench.deliver(1, 1, 3, hour).await;
+    bench.deliver(1, 2, 1, hour).await;
+    bench.settle(1, 1, &deliveries[..1], OK, hour + Millis::minutes(5)).await;
+    bench.settle(1, 1, &deliveries[1..2], Outcome::Timeout, next).await;
+    bench.settle(1, 1, &deliveries[2..], Outcome::Gone, next).await;
+    // The clock is set back: what happens then belongs to an hour that is over.
+    bench.deliver(1, 1, 1, hour).await;
+
+    let before = Tally { accepted: 4, delivered: 1, attempts: 1, successes: 1, ..Tally::ZERO };
+    let after = Tally { dead_letter: 1, attempts: 2, timeouts: 1, ..Tally::ZERO };
+    let bench = bench.reopen(false).await;
+    let hours = bench.store.hours(Of::Destination(DestinationNo(1)), hour).await.unwrap();
+    assert_eq!(
+        hours.iter().map(|hour| (hour.start, hour.tally)).collect::<Vec<_>>(),
+        [(hour, before), (next, after)]
+    );
+    let account = bench.store.hours(Of::Account(AccountNo(1)), hour).await.unwrap();
+    assert_eq!(account[0].tally, Tally { accepted: 5, ..before });
+    assert_eq!(bench.store.hours(Of::Account(AccountNo(1)), next).await.unwrap().len(), 1);
+    assert_eq!(bench.store.hours(Of::Account(AccountNo(2)), hour).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_is_stale_or_too_old_is_found() {
+    let bench = Bench::new().await;
+    let stale = bench.event_of(1, &[1], START, |incoming| incoming.expires_at = Some(later(60_000)));
+    let stale_id = stale.deliveries[0].1.id;
+    let later_one = bench.event_of(1, &[2], START, |incoming| incoming.expires_at = Some(later(90_000)));
+    bench.accept(vec![stale, later_one, bench.event(2, &[3], START)], START).await;
+    assert!(bench.store.overdue(later(59_999), 10).await.unwrap().is_empty());
+    let found = bench.store.overdue(later(60_000), 10).await.unwrap();
+    assert_eq!(found.iter().map(|overdue| overdue.delivery.id).collect::<Vec<_>>(), [stale_id]);
+    assert_eq!(found[0].destination, DestinationNo(1));
+
+    assert!(bench.store.too_old(START + Millis::days(7) - Millis::new(1), 10).await.unwrap().is_empty());
+    let old = bench.store.too_old(START + Millis::days(7), 10).await.unwrap();
+    assert_eq!(old.iter().map(|overdue| overdue.destination.0).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(bench.store.oldest_open(DestinationNo(3)).await.unwrap(), Some(START));
+    assert_eq!(bench.store.oldest_open(DestinationNo(4)).await.unwrap(), None);
+}

@@ -1,0 +1,104 @@
+//! What is there after a restart, clean or not; and who may open a store at all.
+
+use tidegate_core::lane::LastStop;
+use tidegate_core::policy::Policy;
+use tidegate_store::event::Accept;
+use tidegate_store::lane::{Of, Waiting};
+use tidegate_store::record::{LaneSave, Record};
+use tidegate_store::{AccountNo, DestinationNo, StoreError};
+
+use crate::fixture::{Bench, Commits, Directory, ERROR, OK, START, later, open};
+
+fn lane(destination: u32, state: &[u8], timeouts: Option<&[u8]>) -> LaneSave {
+    LaneSave {
+        destination: DestinationNo(destination),
+        state: Some(state.to_vec()),
+        timeouts: timeouts.map(<[u8]>::to_vec),
+    }
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_restart_and_after_a_crash() {
+    for (clean, expected) in [(true, LastStop::Clean), (false, LastStop::Crash)] {
+        let bench = Bench::new().await;
+        let deliveries = bench.deliver(1, 1, 5, START).await;
+        bench.deliver(2, 3, 2, START).await;
+        bench.settle(1, 1, &deliveries[..1], OK, later(10)).await;
+        let retried = bench.settle(1, 1, &deliveries[1..2], ERROR, later(20)).await;
+        let lanes = vec![lane(1, b"first", Some(b"slow")), lane(3, b"third", None)];
+        bench.record(Record { now: later(30), lanes, ..Record::default() }).await;
+        bench
+            .record(Record { now: later(30), lanes: vec![lane(1, b"second", None)], ..Record::default() })
+            .await;
+        let given = bench.numbers(START, 1) - 1;
+        let waiting = bench.store.waiting(Of::Account(AccountNo(1)));
+
+        let bench = bench.reopen(clean).await;
+        let opened = bench.opened.as_ref().unwrap();
+        assert_eq!(opened.last_stop, expected);
+        assert!(opened.sequence.get() + 5 > given && opened.sequence.get() <= given, "{given}");
+        assert_eq!((opened.catalogue.accounts.len(), opened.catalogue.destinations.len()), (2, 4));
+        assert_eq!(bench.store.waiting(Of::Account(AccountNo(1))), waiting);
+        assert_eq!(bench.store.waiting(Of::Account(AccountNo(2))).deliveries, 2);
+        let lanes: Vec<_> = opened.lanes.iter().map(|lane| (lane.destination.0, lane.open)).collect();
+        assert_eq!(lanes, [(1, 4), (3, 2)]);
+        assert_eq!(opened.lanes[0].state.as_deref(), Some(&b"second"[..]));
+        assert_eq!(opened.lanes[0].timeouts.as_deref(), Some(&b"slow"[..]));
+        let refilled = bench.refill(1, &Policy::default(), later(20)).await.refill.deliveries;
+        assert_eq!(refilled.len(), 4);
+        assert!(refilled.contains(&retried[0]) && refilled.contains(&deliveries[4]));
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_is_refused_while_the_first_has_the_directory() {
+    let bench = Bench::new().await;
+    let second = open(&bench.directory, &Commits::default());
+    assert!(matches!(second.err(), Some(StoreError::InUse(path)) if path == bench.directory.0));
+    bench.deliver(1, 1, 1, START).await;
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let bench = Bench::new().await;
+    bench.store.close().await;
+    bench.store.close().await;
+    let accept = Accept { now: START, events: vec![bench.event(1, &[1], START)], idempotency: None };
+    assert!(matches!(bench.store.accept(accept).await, Err(StoreError::Closed)));
+    assert!(matches!(bench.store.oldest_open(DestinationNo(1)).await, Err(StoreError::Closed)));
+    bench.store.record(Record::default());
+    assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))), Waiting::default());
+}
+
+#[tokio::test]
+async fn a_broken_or_missing_file_is_refused_and_left_as_it_is() {
+    let bench = Bench::new().await;
+    bench.deliver(1, 1, 50, START).await;
+    bench.store.close().await;
+    let Bench { directory, store, opened, .. } = bench;
+    drop((store, opened));
+    let file = directory.0.join("tidegate.db");
+    let whole = std::fs::read(&file).unwrap();
+
+    let mut garbled = whole.clone();
+    garbled[..100].fill(0x55);
+    std::fs::write(&file, &garbled).unwrap();
+    assert!(matches!(open(&directory, &Commits::default()).err(), Some(StoreError::Unusable { .. })));
+    assert_eq!(std::fs::read(&file).unwrap(), garbled);
+
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let cut = open(&directory, &Commits::default()).err();
+    assert!(matches!(cut, Some(StoreError::Unusable { .. })), "cut in half: {cut:?}");
+
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(directory.0.join("tidegate.db-wal"), b"something").unwrap();
+    assert!(matches!(open(&directory, &Commits::default()).err(), Some(StoreError::Unusable { .. })));
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let directory = Directory(std::path::PathBuf::from("/proc/none/such"));
+    let refused = open(&directory, &Commits::default()).err();
+    assert!(matches!(refused, Some(StoreError::Unusable { path, .. }) if path == directory.0));
+}
