@@ -6,8 +6,13 @@
 
 mod accounts;
 mod audit;
+mod cancellations;
+pub(crate) mod deliveries;
+mod destinations;
 pub(crate) mod error;
 pub(crate) mod etag;
+mod event_types;
+mod events;
 pub(crate) mod extract;
 mod health;
 mod keys;
@@ -16,6 +21,9 @@ mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod page;
 mod publish;
+mod replays;
+mod routes;
+mod schedules;
 pub(crate) mod settings;
 mod stats;
 mod stream;
@@ -36,6 +44,7 @@ use self::error::ApiError;
 use crate::auth::Auth;
 use crate::catalogue::Catalogue;
 use crate::config::Config;
+use crate::jobs::Jobs;
 
 /// What every handler has at hand. Clones share it.
 #[derive(Clone)]
@@ -51,6 +60,8 @@ pub(crate) struct Parts {
     pub(crate) config: Arc<Config>,
     /// Who may do what.
     pub(crate) auth: Auth,
+    /// What goes on in the background.
+    pub(crate) jobs: Jobs,
     /// Becomes true when the server stops: whatever goes on without end must end then.
     pub(crate) leaving: watch::Receiver<bool>,
 }
@@ -120,6 +131,14 @@ pub(crate) fn new_id<K: Kind>(app: &App) -> Id<K> {
 fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::Document::openapi())
         .merge(publish::routes())
+        .merge(destinations::routes())
+        .merge(schedules::routes())
+        .merge(routes::routes())
+        .merge(event_types::routes())
+        .merge(events::routes())
+        .merge(deliveries::routes())
+        .merge(replays::routes())
+        .merge(cancellations::routes())
         .merge(accounts::routes())
         .merge(keys::routes())
         .merge(settings::routes())

@@ -5,6 +5,7 @@ mod auth;
 mod catalogue;
 mod cli;
 mod config;
+mod jobs;
 mod policy;
 mod secrets;
 mod serve;

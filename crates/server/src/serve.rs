@@ -25,6 +25,7 @@ use crate::api::{self, App, Parts};
 use crate::auth::Auth;
 use crate::catalogue::Catalogue;
 use crate::config::Config;
+use crate::jobs::{self, Jobs};
 use crate::policy::Compiler;
 use crate::secrets::Secrets;
 
@@ -41,7 +42,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let listener = TcpListener::bind(config.listen).with_context(|| {
         format!("cannot listen on {}: is another server running there? (--listen)", config.listen)
     })?;
-    let (engine, started) = tidegate_engine::start(EngineConfig {
+    let (engine, mut started) = tidegate_engine::start(EngineConfig {
         data_dir: config.data_dir.clone(),
         slots: config.max_in_flight,
         readers: READERS,
@@ -49,12 +50,14 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         sender: sending::configure(&config, listener.local_addr()?)?,
     })?;
     let (leave, leaving) = watch::channel(false);
+    let (jobs, deleted) = (std::mem::take(&mut started.jobs), std::mem::take(&mut started.deleted));
     let app = assemble(&config, engine.clone(), started, leaving)?;
     let greeting = bootstrap::first_key(&app).await?;
     api::settings::pause_at_start(&app, config.paused)
         .await
         .map_err(|error| anyhow::anyhow!("cannot pause: {error}"))?;
     engine.go();
+    jobs::resume(&app, jobs, deleted);
     let address = listener.local_addr()?;
     tracing::info!(%address, data_dir = %config.data_dir.display(), version = env!("CARGO_PKG_VERSION"), "ready");
     if let Some(key) = greeting {
@@ -92,7 +95,14 @@ fn assemble(
     let catalogue =
         Catalogue::load(engine.clone(), compiler, Some(config.max_age), started.catalogue, started.lanes)?;
     let auth = Auth::new(config.api_rate_limit);
-    Ok(App::new(Parts { engine, catalogue, config: Arc::clone(config), auth, leaving }))
+    Ok(App::new(Parts {
+        engine,
+        catalogue,
+        config: Arc::clone(config),
+        auth,
+        jobs: Jobs::default(),
+        leaving,
+    }))
 }
 
 /// The key for secrets. It is made only while there is nothing that another one may have sealed.
