@@ -25,7 +25,6 @@ use tidegate_store::{AccountNo, DestinationNo, StoreError};
 
 pub(crate) use self::apply::Done;
 pub(crate) use self::entry::{AccountEntry, DestinationEntry, EventTypeEntry, KeyEntry, RouteEntry};
-pub(crate) use self::load::LoadError;
 pub(crate) use self::routing::Routing;
 pub(crate) use self::settings::{AccountSettings, SettingsDocument};
 use self::state::State;

@@ -24,7 +24,7 @@ pub(crate) mod timeout;
 use std::sync::Arc;
 
 use tidegate_core::invalid::Invalid;
-use tidegate_core::policy::{Concurrency, PermanentStatuses, Policy};
+use tidegate_core::policy::{Concurrency, Policy};
 use tidegate_core::quiet::QuietHours;
 use tidegate_core::timeout::TimeoutParams;
 
@@ -58,7 +58,7 @@ pub(crate) fn compile(own: &PolicyDocument, ground: &Ground, reading: Reading) -
     let mut faults = Vec::new();
     let mut parts = Parts { own, defaults: &ground.defaults, faults: &mut faults };
     let policy = Policy {
-        max_concurrency: parts.read(|d| d.max_concurrency, |max| Concurrency::new(max)).unwrap_or_default(),
+        max_concurrency: parts.read(|d| d.max_concurrency, Concurrency::new).unwrap_or_default(),
         rate_limit: parts
             .read(|d| d.rate_limit, |rate| rate.compile().map_err(|fault| fault.under("rate_limit"))),
         quiet: parts
@@ -86,7 +86,7 @@ pub(crate) fn compile(own: &PolicyDocument, ground: &Ground, reading: Reading) -
         }),
         permanent_statuses: parts
             .read(|d| d.permanent_statuses.clone(), document::permanent_statuses)
-            .unwrap_or_else(PermanentStatuses::default),
+            .unwrap_or_default(),
         account_paused: None,
     };
     (policy, faults)

@@ -5,6 +5,6 @@ from (
   select 1
   from deliveries
   where destination_no = ?1 and stage = 0 and ordering_key is not null and (retry_at is null or retry_reason = 1)
-    and ordering_key = ?2 and (attempts_made = 0) = ?3 and (occurred_at, seq) < (?4, ?5)
-  limit ?6
+    and ordering_key = ?2 and (retry_at is null) = ?3 and (attempts_made = 0) = ?4 and (occurred_at, seq) < (?5, ?6)
+  limit ?7
 )

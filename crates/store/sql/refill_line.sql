@@ -1,10 +1,10 @@
--- The line of one key, in the order of its turns.
+-- What is ready in the line of one key, in the order of its turns.
 -- Index: deliveries_keyed.
 select seq, salt, event_seq, account_no, destination_no, type_no, plan_no, priority, occurred_at, accepted_at, expires_at,
   too_old_at, ordering_key, attempts_made, attempts_used, stage, retry_at, retry_reason, end_code, finished_at,
   replay_of
 from deliveries
 where destination_no = ?1 and stage = 0 and ordering_key is not null and (retry_at is null or retry_reason = 1)
-  and ordering_key = ?2
+  and ordering_key = ?2 and (retry_at is null) = 1
 order by (attempts_made = 0), occurred_at, seq
 limit ?3

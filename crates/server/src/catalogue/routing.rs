@@ -11,7 +11,7 @@ use tidegate_core::retry::{Jitter, RetryPolicy};
 use tidegate_core::settle::Terms;
 use tidegate_core::time::Millis;
 
-use super::entry::{DestinationEntry, EventTypeEntry};
+use super::entry::DestinationEntry;
 use super::state::Tenant;
 
 /// The answer for one account and type.
@@ -24,8 +24,6 @@ pub(crate) struct Routing {
     pub(crate) terms: Terms,
     /// What the type says about urgency.
     pub(crate) priority: Option<Priority>,
-    /// The entry that the terms come from: the most specific that matches.
-    pub(crate) entry: Option<Arc<EventTypeEntry>>,
 }
 
 /// What an event type says.
@@ -105,6 +103,7 @@ impl Routing {
         let destinations = tenant.destinations.values().filter(goes).cloned().collect();
         let matching = (tenant.event_types.values())
             .filter(|entry| entry.terms.source_id.is_none() && entry.pattern.matches(&event_type));
+        // The most specific that matches decides alone.
         let entry = matching.max_by(|a, b| a.pattern.by_specificity(&b.pattern)).cloned();
         let of_type = entry.as_ref().map(|entry| entry.terms.clone()).unwrap_or_default();
         let terms = Terms {
@@ -114,6 +113,6 @@ impl Routing {
             account_retry: tenant.settings.retry.clone(),
             max_age: tenant.settings.max_age.or(tenant.max_age),
         };
-        Ok(Self { event_type, destinations, terms, priority: of_type.priority, entry })
+        Ok(Self { event_type, destinations, terms, priority: of_type.priority })
     }
 }

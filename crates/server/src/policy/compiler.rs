@@ -15,6 +15,7 @@ use tidegate_store::catalogue::Destination;
 use super::{
     DestinationDocument, DestinationSecrets, Draft, Ground, PolicyChanges, PolicyDocument, Reading, endpoint,
 };
+use crate::api::extract::Objects;
 use crate::catalogue::AccountEntry;
 use crate::secrets::{Secrets, SecretsError};
 
@@ -141,7 +142,7 @@ fn defaults(map: &Map<String, Value>) -> Result<PolicyDocument, Invalid> {
             check_range(MAX_AGE, seconds, 1, most)?;
         }
     }
-    let changes: PolicyChanges = serde_path_to_error::deserialize(Value::Object(map)).map_err(|error| {
+    let changes: PolicyChanges = serde_path_to_error::deserialize(Objects(Value::Object(map))).map_err(|error| {
         let path = error.path().to_string();
         Invalid::new(
             if path == "." { "" } else { &path },

@@ -1,16 +1,17 @@
 //! A destination as it is written, and as it is kept.
 
+mod draft;
 mod patch;
 mod text;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tidegate_core::invalid::Invalid;
 use tidegate_core::pattern::Patterns;
 use utoipa::ToSchema;
 
-use super::{DestinationSecrets, PolicyDocument};
+use super::PolicyDocument;
+pub(crate) use draft::Draft;
 pub(crate) use patch::{DestinationPatch, NewDestination};
 
 /// What the store keeps of a destination in clear: everything but its secrets.
@@ -70,17 +71,6 @@ pub(crate) struct AuthShown {
     pub(crate) name: String,
 }
 
-/// A destination with its secrets, in memory, while it is being changed.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Draft {
-    /// What is kept in clear.
-    pub(crate) document: DestinationDocument,
-    /// What is kept encrypted.
-    pub(crate) secrets: DestinationSecrets,
-    /// Its owner's id for it.
-    pub(crate) external_id: Option<String>,
-}
-
 impl DestinationDocument {
     /// Reads what the store kept.
     pub(crate) fn from_stored(text: &str) -> Result<Self, serde_json::Error> {
@@ -93,36 +83,5 @@ impl DestinationDocument {
     /// The types that it gets. What was stored was checked; should it be wrong by now, it gets nothing by type.
     pub(crate) fn patterns(&self) -> Patterns {
         Patterns::parse(&self.event_types).unwrap_or_default()
-    }
-}
-
-impl Draft {
-    /// A destination of which only the URL is known.
-    fn at(url: String) -> Self {
-        let document = DestinationDocument {
-            name: String::new(),
-            url,
-            active: true,
-            event_types: everything(),
-            envelope: EnvelopeWord::default(),
-            custom_headers: BTreeMap::new(),
-            auth: None,
-            policies: PolicyDocument::default(),
-        };
-        Self { document, secrets: DestinationSecrets::default(), external_id: None }
-    }
-
-    /// Headers of its own and the one that authenticates must not be the same.
-    fn check_headers(&self) -> Result<(), Invalid> {
-        let Some(auth) = &self.document.auth else { return Ok(()) };
-        let taken = |name: &&String| name.eq_ignore_ascii_case(&auth.name);
-        match self.document.custom_headers.keys().find(taken) {
-            Some(name) => Err(Invalid::new(
-                format!("custom_headers.{name}"),
-                "the header of auth_config",
-                "a name that auth_config does not use",
-            )),
-            None => Ok(()),
-        }
     }
 }

@@ -144,8 +144,8 @@ create index deliveries_ready on deliveries (destination_no, (ordering_key is nu
 -- refill: its own time; promote; lists of what is open
 create index deliveries_waiting on deliveries (destination_no, retry_at, seq)
   where stage = 0 and retry_at is not null;
--- refill: lines by key; one that was tried keeps its turn, also while it waits for its retry
-create index deliveries_keyed on deliveries (destination_no, ordering_key, (attempts_made = 0), occurred_at, seq)
+-- refill: lines by key; one that was tried keeps its turn, also while it waits for its retry: such come first
+create index deliveries_keyed on deliveries (destination_no, ordering_key, (retry_at is null), (attempts_made = 0), occurred_at, seq)
   where stage = 0 and ordering_key is not null and (retry_at is null or retry_reason = 1);
 -- refill: the head of the whole line
 create index deliveries_tried on deliveries (destination_no, (retry_at is not null), occurred_at, seq)

@@ -108,6 +108,7 @@ statements! {
     REFILL_KINDS = "refill_kinds";
     REFILL_LAST_RETRY = "refill_last_retry";
     REFILL_LINE = "refill_line";
+    REFILL_LINE_WAITS = "refill_line_waits";
     REFILL_NEXT_KEY = "refill_next_key";
     REFILL_READY = "refill_ready";
     REFILL_TIMED = "refill_timed";

@@ -8,15 +8,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::delivery::Priority;
 use tidegate_core::draw::Draw;
-use tidegate_core::id::{AccountId, DestinationId, EventId};
+use tidegate_core::id::{AccountId, DeliveryId, DestinationId, EventId};
 use tidegate_core::lane::LastStop;
 use tidegate_core::pattern::EventType;
+use tidegate_core::policy::Policy;
 use tidegate_core::sequence::Sequence;
+use tidegate_core::settle::{self, Incoming, Terms};
 use tidegate_core::time::Timestamp;
 
 use super::{Opened, Options, Store};
 use crate::catalogue::{Account, Change, Destination, Edit};
 use crate::event::{Accept, Accepted, Body, Message, NewEvent};
+use crate::lane::Of;
 use crate::record::{LaneSave, NoticeRow, Record};
 use crate::{AccountNo, DestinationNo, StoreError};
 
@@ -71,8 +74,12 @@ async fn new() -> (Store, Tickets, Directory) {
     (store, tickets, directory)
 }
 
-/// An event that nobody wants, of some size.
+/// An event of some size for the one destination.
 fn event(number: u64, bytes: usize) -> Accept {
+    let number = 10 * number;
+    let id = DeliveryId::numbered(Sequence::from_stored(number + 1), Draw(number));
+    let incoming = Incoming::new(id, number + 1, EventType::parse("a.b").unwrap());
+    let delivery = settle::accept(START, incoming, &Policy::default(), &Terms::default());
     let message = Message {
         id: EventId::numbered(Sequence::from_stored(number), Draw(number)),
         event_type: EventType::parse("a.b").unwrap(),
@@ -89,9 +96,13 @@ fn event(number: u64, bytes: usize) -> Accept {
         ordering_key: None,
         priority: Priority::NORMAL,
         external_id: None,
-        deliveries: Vec::new(),
+        deliveries: vec![(DestinationNo(1), delivery)],
     };
     Accept { now: START, events: vec![event], idempotency: None }
+}
+
+fn open_deliveries(store: &Store) -> u64 {
+    store.waiting(Of::Destination(DestinationNo(1))).deliveries
 }
 
 fn record(ticket: u64, bytes: usize) -> Record {
@@ -141,9 +152,10 @@ async fn on_a_full_disk_records_wait_in_order_and_all_goes_on_by_itself() {
     assert!(!store.status().full);
     assert!(matches!(store.accept(event(4, 1 << 20)).await, Ok(Accepted::Stored(_))));
     assert_eq!(store.notices(DestinationNo(1), START, Timestamp::MAX, 9).await.unwrap().len(), 3);
+    assert_eq!(open_deliveries(&store), 2, "nothing is counted of what was refused");
     store.close().await;
     let opened = open(&directory, &tickets);
-    assert_eq!(opened.last_stop, LastStop::Clean);
+    assert_eq!((opened.last_stop, opened.lanes[0].open), (LastStop::Clean, 2));
     assert_eq!(opened.lanes[0].state.as_deref(), Some(&3_u64.to_be_bytes()[..]));
 }
 
@@ -175,6 +187,7 @@ async fn a_fault_of_one_request_is_no_fault_of_the_others() {
         }
     }
     assert_eq!(refused, 1, "the number was given twice");
+    assert_eq!(open_deliveries(&store), 3);
     assert!(!store.status().broken);
 }
 

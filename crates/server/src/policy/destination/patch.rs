@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tidegate_core::dial::{Host, Target};
-use tidegate_core::headers::CustomHeaders;
 use tidegate_core::invalid::Invalid;
-use tidegate_core::pattern::Patterns;
 use tidegate_core::sign::Secret;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::text::{check_auth, check_external_id, check_name};
+use super::text::check_external_id;
 use super::{Draft, EnvelopeWord};
 use crate::policy::Change;
 use crate::policy::breaker::BreakerDocument;
@@ -169,27 +166,8 @@ impl DestinationPatch {
     /// Does to `draft` what it says, or says what is wrong with it first. Only what it says is checked: what was written
     /// before stays as it is.
     pub(crate) fn apply(self, draft: &mut Draft, https_only: bool) -> Result<(), Invalid> {
-        let document = &mut draft.document;
-        let host = match self.url {
-            Change::Keep => None,
-            Change::Remove => return Err(Invalid::new("url", "null", "a URL")),
-            Change::Set(url) => {
-                let target = Target::parse(&url, https_only)?;
-                target.url().clone_into(&mut document.url);
-                Some(host_of(&target))
-            }
-        };
-        match self.name {
-            Change::Keep => {}
-            Change::Set(name) => {
-                check_name(&name)?;
-                document.name = name;
-            }
-            Change::Remove => {
-                let known = || Target::parse(&document.url, false).ok().map(|target| host_of(&target));
-                document.name = host.or_else(known).unwrap_or_else(|| document.url.clone());
-            }
-        }
+        draft.set_url(self.url, https_only)?;
+        draft.set_name(self.name)?;
         if let Change::Set(id) = &self.external_id {
             check_external_id(id)?;
         }
@@ -197,45 +175,17 @@ impl DestinationPatch {
         match self.active {
             Change::Keep => {}
             Change::Remove => return Err(Invalid::new("active", "null", "true or false")),
-            Change::Set(active) => document.active = active,
-        }
-        match self.event_types {
-            Change::Keep => {}
-            Change::Remove => document.event_types = vec!["*".to_owned()],
-            Change::Set(patterns) => {
-                Patterns::parse(&patterns).map_err(|fault| fault.under("event_types"))?;
-                document.event_types = patterns;
-            }
+            Change::Set(active) => draft.document.active = active,
         }
         match self.envelope {
             Change::Keep => {}
-            Change::Remove => document.envelope = EnvelopeWord::default(),
-            Change::Set(envelope) => document.envelope = envelope,
+            Change::Remove => draft.document.envelope = EnvelopeWord::default(),
+            Change::Set(envelope) => draft.document.envelope = envelope,
         }
-        match self.custom_headers {
-            Change::Keep => {}
-            Change::Remove => document.custom_headers.clear(),
-            Change::Set(headers) => {
-                let checked = CustomHeaders::parse(&headers)?;
-                document.custom_headers =
-                    checked.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            }
-        }
-        match self.auth_config {
-            Change::Keep => {}
-            Change::Remove => (document.auth, draft.secrets.auth) = (None, None),
-            Change::Set(auth) => {
-                document.auth = Some(check_auth(&auth)?);
-                draft.secrets.auth = Some(auth);
-            }
-        }
-        match self.signing_secret {
-            Change::Keep => {}
-            Change::Remove => {
-                return Err(Invalid::new("signing_secret", "null", "a secret: every request is signed"));
-            }
-            Change::Set(text) => draft.secrets.replace(&Secret::parse(&text)?),
-        }
+        draft.set_event_types(self.event_types)?;
+        draft.set_headers(self.custom_headers)?;
+        draft.set_auth(self.auth_config)?;
+        draft.set_signing_secret(self.signing_secret)?;
         PolicyChanges {
             max_concurrency: self.max_concurrency,
             ordering: self.ordering,
@@ -249,14 +199,7 @@ impl DestinationPatch {
             circuit_breaker: self.circuit_breaker,
             permanent_statuses: self.permanent_statuses,
         }
-        .apply(&mut document.policies)?;
+        .apply(&mut draft.document.policies)?;
         draft.check_headers()
-    }
-}
-
-fn host_of(target: &Target) -> String {
-    match target.host() {
-        Host::Name(name) => name.clone(),
-        Host::Address(address) => address.to_string(),
     }
 }

@@ -71,11 +71,15 @@ impl Reader {
         cap: u64,
     ) -> rusqlite::Result<u64> {
         let own = place(delivery.place);
-        let parts =
-            if delivery.attempts_made == 0 { vec![(false, LAST), (true, own)] } else { vec![(false, own)] };
+        // Ready or waiting for a retry, untried or not, and up to where.
+        let parts = if delivery.attempts_made == 0 {
+            vec![(false, false, LAST), (true, false, LAST), (true, true, own)]
+        } else {
+            vec![(false, false, own), (true, false, own)]
+        };
         let mut found = 0;
-        for (untried, (occurred_at, seq)) in parts {
-            let params = params![destination.0, key, untried, occurred_at, seq, count(cap - found)];
+        for (ready, untried, (occurred_at, seq)) in parts {
+            let params = params![destination.0, key, ready, untried, occurred_at, seq, count(cap - found)];
             found +=
                 self.prepare(sql::COUNT_LINE_BEFORE)?.query_row(params, |row| row.get(0).map(uncount))?;
         }

@@ -15,7 +15,7 @@ mod merge;
 use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, params};
-use tidegate_core::delivery::{Delivery, OwnTime, Status};
+use tidegate_core::delivery::{Delivery, Status};
 use tidegate_core::order::{Line, Ordering};
 use tidegate_core::pattern::EventType;
 use tidegate_core::refill::{Group, Refill};
@@ -201,9 +201,4 @@ fn own_time(delivery: &Delivery) -> Timestamp {
         Status::RetryScheduled { at, .. } => at,
         _ => Timestamp::MIN,
     }
-}
-
-/// Whether a delivery waits for its next attempt, and keeps its turn meanwhile.
-fn awaits_retry(delivery: &Delivery) -> bool {
-    matches!(delivery.status, Status::RetryScheduled { reason: OwnTime::RetryBackoff, .. })
 }

@@ -8,8 +8,8 @@ use tidegate_core::order::Line;
 use tidegate_core::refill::Group;
 use tidegate_core::time::Timestamp;
 
-use super::{Search, awaits_retry, own_time};
-use crate::sqlite::codec::length;
+use super::Search;
+use crate::sqlite::codec::{length, time};
 use crate::sqlite::sql;
 
 /// Keys that one refill looks at when it has as many lines as wanted for some shelf: the rest has its turn next time.
@@ -85,11 +85,14 @@ impl Search<'_> {
         found.looked_at += 1;
         let wanted = self.query.wanted.per_line;
         let params = params![self.query.destination.0, key, length(wanted + 1)];
-        let mut line = self.reader.all(sql::REFILL_LINE, params, |row| self.reader.delivery_of(row))?;
-        let (waiting, due): (Vec<_>, Vec<_>) = line.drain(..).partition(awaits_retry);
+        let due = self.reader.all(sql::REFILL_LINE, params, |row| self.reader.delivery_of(row))?;
         let name = || Line::Key(Arc::clone(key));
-        if !waiting.is_empty() {
-            let taken = waiting.iter().all(|delivery| cut.is_none_or(|cut| own_time(delivery) < cut));
+        let last_retry: Option<i64> = self
+            .reader
+            .prepare(sql::REFILL_LINE_WAITS)?
+            .query_row(params![self.query.destination.0, key], |row| row.get(0))?;
+        if let Some(last) = last_retry {
+            let taken = cut.is_none_or(|cut| time(last) < cut);
             // If the lane gets the head that waits, it must know that there is more behind it.
             if taken && !due.is_empty() {
                 self.refill.more.lines.push(name());

@@ -1,0 +1,136 @@
+//! Who may do what: keys, roles, accounts.
+
+mod kit;
+
+use kit::{Client, Server};
+use serde_json::{Value, json};
+
+/// A key of this role, in the client's account.
+async fn key(client: &Client, role: &str) -> Client {
+    let made = client.post("/v1/api-keys", json!({"name": role, "role": role})).await.expect(201);
+    client.with_key(made["api_key"].as_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_call_needs_its_role() {
+    let server = Server::start(&[]).await;
+    let operator = server.client();
+    let clients = [
+        ("viewer", key(&operator, "viewer").await),
+        ("publisher", key(&operator, "publisher").await),
+        ("editor", key(&operator, "editor").await),
+        ("owner", key(&operator, "owner").await),
+        ("operator", operator.clone()),
+    ];
+    let event = json!({"event_type": "a.b", "payload": 1});
+    let read = ["viewer", "editor", "owner", "operator"];
+    let publish = ["publisher", "editor", "owner", "operator"];
+    let own = ["owner", "operator"];
+    let table: [(&str, &str, Value, &[&str]); 11] = [
+        ("POST", "/v1/outbound-events", event.clone(), &publish),
+        ("POST", "/v1/outbound-events/batch", json!({"events": [event]}), &publish),
+        ("GET", "/v1/settings", json!(null), &read),
+        ("PATCH", "/v1/settings", json!({"paused": false}), &own),
+        ("GET", "/v1/stats", json!(null), &read),
+        ("GET", "/v1/audit-log", json!(null), &read),
+        ("GET", "/v1/api-keys", json!(null), &own),
+        ("POST", "/v1/api-keys", json!({"name": "x", "role": "viewer"}), &own),
+        ("GET", "/v1/accounts", json!(null), &["operator"]),
+        ("POST", "/v1/accounts", json!({"name": "x"}), &["operator"]),
+        ("GET", "/v1/nodes", json!(null), &["operator"]),
+    ];
+    for (method, path, body, may) in table {
+        for (role, client) in &clients {
+            let answer = match method {
+                "POST" => client.post(path, body.clone()).await,
+                "PATCH" => client.patch(path, body.clone()).await,
+                _ => client.get(path).await,
+            };
+            let allowed = may.contains(role);
+            assert_eq!(answer.status < 300, allowed, "{role} {method} {path}: {}", answer.text());
+            if !allowed {
+                answer.expect_error(403, "forbidden");
+            }
+        }
+    }
+    let owner = &clients[3].1;
+    let refused = owner.post("/v1/api-keys", json!({"name": "x", "role": "operator"})).await;
+    refused.expect_error(403, "forbidden");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_without_a_valid_key_is_401_and_many_of_them_429() {
+    let server = Server::start(&[]).await;
+    for key in ["", "tg_wrong", "Bearer"] {
+        let refused = server.with_key(key).get("/v1/stats").await;
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+        refused.expect_error(401, "unauthorized");
+    }
+    let guesser = server.with_key("tg_guess");
+    let mut limited = None;
+    for _ in 0..60 {
+        let answer = guesser.get("/v1/stats").await;
+        if answer.status == 429 {
+            limited = Some(answer);
+            break;
+        }
+    }
+    let limited = limited.expect("failed sign-ins are limited");
+    assert!(limited.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().unwrap() >= 1));
+    server.get("/v1/stats").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_is_refused_at_once_and_the_last_operator_stays() {
+    let mut server = Server::start(&[]).await;
+    let made = server.post("/v1/api-keys", json!({"name": "short", "role": "viewer"})).await.expect(201);
+    let viewer = server.with_key(made["api_key"].as_str().unwrap());
+    viewer.get("/v1/stats").await.expect(200);
+    server.delete(&format!("/v1/api-keys/{}", made["id"].as_str().unwrap())).await.expect(204);
+    viewer.get("/v1/stats").await.expect_error(401, "unauthorized");
+    let keys = server.get("/v1/api-keys").await.expect(200);
+    assert_eq!(keys["items"].as_array().unwrap().len(), 1);
+    assert!(keys["items"][0].get("api_key").is_none(), "a key is shown once");
+    let last = keys["items"][0]["id"].as_str().unwrap();
+    server.delete(&format!("/v1/api-keys/{last}")).await.expect_error(409, "last_operator_key");
+    assert!(server.stop().await);
+    server.restart().await;
+    viewer.get("/v1/stats").await.expect_error(401, "unauthorized");
+    let log = server.get("/v1/audit-log").await.expect(200);
+    let actions: Vec<&str> = log["items"].as_array().unwrap().iter().map(|line| line["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["key.revoke", "key.create", "key.create"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_do_not_see_each_other() {
+    let server = Server::start(&[]).await;
+    let account = json!({"name": "Other", "external_id": "other-1"});
+    let made = server.post("/v1/accounts", account.clone()).await.expect(201);
+    let other = server.with_key(made["api_key"].as_str().unwrap());
+    server.post("/v1/accounts", account).await.expect_error(409, "external_id_taken");
+    let theirs = other.get("/v1/api-keys").await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
+    let ours = server.get("/v1/api-keys").await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
+    let foreign = other.delete(&format!("/v1/api-keys/{ours}")).await;
+    let unknown = other.delete("/v1/api-keys/key_00000000000000000000000000").await;
+    assert_eq!((foreign.status, foreign.bytes), (404, unknown.bytes), "the same bytes as for an unknown id");
+    let acting = server.with_header("tidegate-account", "other-1");
+    assert_eq!(acting.get("/v1/api-keys").await.expect(200)["items"][0]["id"], theirs);
+    server.with_header("tidegate-account", "nobody").get("/v1/stats").await.expect_error(404, "not_found");
+    other.with_header("tidegate-account", "nobody").get("/v1/stats").await.expect_error(403, "forbidden");
+    other.with_header("tidegate-account", "other-1").get("/v1/stats").await.expect(200);
+    server.delete("/v1/accounts/other-1").await.expect(204);
+    other.get("/v1/stats").await.expect_error(401, "unauthorized");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_to_an_old_version_is_refused() {
+    let server = Server::start(&[]).await;
+    let shown = server.get("/v1/settings").await;
+    let tag = shown.header("etag").expect("a version").to_owned();
+    let matching = server.with_header("if-match", &tag);
+    matching.patch("/v1/settings", json!({"max_queued_events": 10})).await.expect(200);
+    matching.patch("/v1/settings", json!({"max_queued_events": 11})).await.expect_error(412, "version_conflict");
+    assert_eq!(server.get("/v1/settings").await.expect(200)["max_queued_events"], 10);
+    server.patch("/v1/settings", json!({"max_queued_events": 0})).await.expect_error(422, "invalid_field");
+    server.patch("/v1/settings", json!({"no_such": 0})).await.expect_error(422, "invalid_field");
+}

@@ -1,0 +1,219 @@
+//! Deliveries and events through the API: how they end, and what people may do to them.
+
+mod kit;
+
+use kit::{Client, Receiver, Reply, Server, secs, until, until_some};
+use serde_json::{Value, json};
+
+async fn make(client: &Client, url: &str, policies: Value) -> Value {
+    let mut body = policies;
+    body["url"] = json!(url);
+    client.post("/v1/destinations", body).await.expect(201)
+}
+
+async fn publish(client: &Client, more: Value) -> Value {
+    let mut body = json!({"event_type": "order.created", "payload": {"n": 1}});
+    for (key, value) in more.as_object().expect("an object") {
+        body[key] = value.clone();
+    }
+    client.post("/v1/outbound-events", body).await.expect(202)
+}
+
+async fn event(client: &Client, published: &Value) -> Value {
+    client
+        .get(&format!("/v1/outbound-events/{}", published["id"].as_str().expect("a string")))
+        .await
+        .expect(200)
+}
+
+async fn until_event(client: &Client, published: &Value, status: &str) -> Value {
+    until_some(secs(10), format!("{published} is {status}"), async || {
+        let shown = event(client, published).await;
+        (shown["status"] == status).then_some(shown)
+    })
+    .await
+}
+
+fn path(delivery: &Value, rest: &str) -> String {
+    format!("/v1/deliveries/{}{rest}", delivery["id"].as_str().expect("a string"))
+}
+
+#[tokio::test]
+async fn a_dead_letter_can_be_replayed_and_the_event_follows_the_newest() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500).header("x-why", "broken").body("no")).await;
+    make(&server, &receiver.url, json!({"retry_policy": {"max_attempts": 1}})).await;
+    let published = publish(
+        &server,
+        json!({"payload": {"big": 123_456_789_012_345_678_u64}, "external_event_id": "ours-1"}),
+    )
+    .await;
+    let story = until_event(&server, &published, "dead_letter").await;
+    assert_eq!(story["payload"], json!({"big": 123_456_789_012_345_678_u64}));
+    assert_eq!(story["external_event_id"], "ours-1");
+    let dead = &story["deliveries"][0];
+    assert!(dead["final_reason"].as_str().expect("a string").contains("status 500"), "{dead}");
+    assert_eq!((&dead["attempts_used"], &dead["max_attempts"]), (&json!(1), &json!(1)));
+    let attempt = &story["attempts"][0];
+    assert_eq!((&attempt["status_code"], &attempt["response_body"]), (&json!(500), &json!("no")));
+    assert_eq!(attempt["response_headers"]["x-why"], "broken");
+    server.post(&path(dead, "/cancel"), json!({})).await.expect_error(409, "already_final");
+    server.post(&path(dead, "/retry-now"), json!({})).await.expect_error(409, "already_final");
+
+    receiver.behave(|_| Reply::status(200));
+    let replay = server.post(&path(dead, "/replay"), json!({"priority": 2})).await.expect(202);
+    assert_eq!((&replay["replay_of"], &replay["priority"]), (&dead["id"], &json!(2)));
+    let story = until_event(&server, &published, "delivered").await;
+    assert_eq!(story["deliveries"].as_array().expect("a list").len(), 2);
+    assert_eq!(story["deliveries"][0]["status"], "dead_letter", "the old one is left as it is");
+    let ids: Vec<_> = receiver.received().iter().map(|request| request.event_id().to_owned()).collect();
+    assert!(ids.iter().all(|id| *id == published["id"].as_str().expect("a string")), "{ids:?}");
+    let path = format!("/v1/outbound-events/{}/replay", published["id"].as_str().expect("a string"));
+    let again = server.post(&path, json!({"ttl": "none"})).await.expect(202);
+    assert_eq!(again["delivery_ids"].as_array().expect("a list").len(), 1);
+    for (query, count) in [
+        ("status=dead_letter", 1),
+        ("external_event_id=ours-1&status=dead_letter", 1),
+        ("external_event_id=ours-2", 0),
+        ("event_type=order.created&status=dead_letter", 1),
+        ("event_type=order.paid", 0),
+        ("from=2100-01-01T00:00:00Z", 0),
+    ] {
+        let listed = server.get(&format!("/v1/deliveries?total=true&{query}")).await.expect(200);
+        assert_eq!(listed["total"], count, "{query}");
+    }
+    server.get("/v1/deliveries?status=lost").await.expect_error(422, "invalid_field");
+    server.get("/v1/deliveries?hold_reason=rain").await.expect_error(422, "invalid_field");
+    server.get("/v1/deliveries?state=queued").await.expect_error(422, "invalid_field");
+}
+
+#[tokio::test]
+async fn what_goes_stale_behind_a_hold_says_behind_which() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    server
+        .post(&format!("/v1/destinations/{}/pause", destination["id"].as_str().expect("a string")), json!({}))
+        .await
+        .expect(200);
+    let published = publish(&server, json!({"ttl_seconds": 1})).await;
+    let story = until_event(&server, &published, "expired").await;
+    let reason = story["deliveries"][0]["final_reason"].as_str().expect("a string");
+    assert_eq!(reason, "expired behind paused");
+    assert_eq!(receiver.count(), 0);
+    let listed = until_some(secs(10), "it is written", async || {
+        let listed = server.get("/v1/deliveries?status=expired").await.expect(200);
+        listed["items"].get(0).cloned()
+    });
+    assert!(listed.await["finished_at"].is_string());
+}
+
+#[tokio::test]
+async fn a_delivery_can_be_cancelled_while_it_waits_and_hastened_before_its_time() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    make(&server, &receiver.url, json!({})).await;
+    let far = json!({"deliver_at": in_an_hour()});
+    let published = publish(&server, far.clone()).await;
+    let waiting = event(&server, &published).await["deliveries"][0].clone();
+    assert_eq!(
+        (&waiting["status"], &waiting["hold_reason"]),
+        (&json!("retry_scheduled"), &json!("scheduled"))
+    );
+    let listed = server.get("/v1/deliveries?hold_reason=scheduled&status=retry_scheduled").await.expect(200);
+    assert!(
+        listed["items"].as_array().expect("a list").iter().any(|item| item["id"] == waiting["id"]),
+        "{listed}"
+    );
+    let cancelled = server.post(&path(&waiting, "/cancel"), json!({})).await.expect(200);
+    assert_eq!(
+        (&cancelled["status"], &cancelled["final_reason"]),
+        (&json!("cancelled"), &json!("withdrawn by request"))
+    );
+    server.post(&path(&waiting, "/cancel"), json!({})).await.expect(200);
+
+    let published = publish(&server, far).await;
+    let waiting = event(&server, &published).await["deliveries"][0].clone();
+    server.post(&path(&waiting, "/retry-now"), json!({})).await.expect(200);
+    until_event(&server, &published, "delivered").await;
+    let story = server.get(&path(&waiting, "")).await.expect(200);
+    let statuses: Vec<_> =
+        story["timeline"].as_array().expect("a list").iter().map(|moment| moment["status"].clone()).collect();
+    assert_eq!(
+        (statuses.first(), statuses.last()),
+        (Some(&json!("queued")), Some(&json!("delivered"))),
+        "{story}"
+    );
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is tested runs on the real clock")]
+fn in_an_hour() -> String {
+    (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1)).to_string()
+}
+
+#[tokio::test]
+async fn deleting_a_destination_cancels_what_waits_for_it() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    let path = format!("/v1/destinations/{}", destination["id"].as_str().expect("a string"));
+    server.post(&format!("{path}/pause"), json!({})).await.expect(200);
+    let mut published = Vec::new();
+    for _ in 0..20 {
+        published.push(publish(&server, json!({})).await);
+    }
+    assert_eq!(server.delete(&path).await.status, 204);
+    for one in &published {
+        let story = event(&server, one).await;
+        assert_eq!(story["status"], "cancelled", "visible at once: {story}");
+        assert_eq!(story["deliveries"][0]["final_reason"], "its destination was deleted");
+    }
+    until(secs(10), "all are written", async || {
+        server.get("/v1/deliveries?status=cancelled&total=true").await.expect(200)["total"] == 20
+    })
+    .await;
+    assert!(server.stop().await);
+    server.restart().await;
+    assert_eq!(server.get("/v1/deliveries?status=cancelled&total=true").await.expect(200)["total"], 20);
+    assert_eq!(receiver.count(), 0);
+}
+
+#[tokio::test]
+async fn event_types_and_routes_decide_terms_and_ways() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let destination = make(&server, &receiver.url, json!({"event_types": []})).await;
+    assert_eq!(publish(&server, json!({})).await["routed"], 0);
+    let route = server
+        .post("/v1/routes", json!({"destination_id": destination["id"], "event_type_pattern": "order.*"}))
+        .await
+        .expect(201);
+    let made = server
+        .put(
+            "/v1/event-types/order.*",
+            json!({"max_attempts": 1, "delivery_ttl_seconds": 3600, "priority": 2}),
+        )
+        .await;
+    assert_eq!((made.status, made.header("etag")), (201, Some("\"1\"")));
+    let published = publish(&server, json!({})).await;
+    let story = until_event(&server, &published, "dead_letter").await;
+    assert_eq!(
+        (&story["deliveries"][0]["max_attempts"], &story["deliveries"][0]["priority"]),
+        (&json!(1), &json!(2))
+    );
+    assert!(story["expires_at"].is_string());
+    let shown = server.get("/v1/event-types/order.*").await.expect(200);
+    assert_eq!((&shown["event_type"], &shown["version"]), (&json!("order.*"), &json!(1)));
+    let refused = server.put("/v1/event-types/order.*", json!({"schema": {}})).await;
+    assert_eq!(refused.expect_error(422, "invalid_field")["field"], "schema");
+    let refused =
+        server.post("/v1/routes", json!({"destination_id": destination["id"], "source_id": "src_1"})).await;
+    assert_eq!(refused.expect_error(422, "invalid_field")["field"], "source_id");
+    assert_eq!(
+        server.delete(&format!("/v1/routes/{}", route["id"].as_str().expect("a string"))).await.status,
+        204
+    );
+    assert_eq!(server.delete("/v1/event-types/order.*").await.status, 204);
+    assert_eq!(publish(&server, json!({})).await["routed"], 0);
+    assert_eq!(server.get("/v1/routes?total=true").await.expect(200)["total"], 0);
+}

@@ -1,0 +1,140 @@
+//! Start, stop, restart: what was accepted stays, and one server has one store.
+
+mod kit;
+
+use std::process::{Command, Stdio};
+
+use kit::{Receiver, Reply, Server, millis, secs, until};
+use serde_json::json;
+
+fn tidegate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.stdin(Stdio::null());
+    command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_accepted_is_sent_after_a_crash() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let made = server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
+    let id = made["id"].as_str().unwrap().to_owned();
+    server.post(&format!("/v1/destinations/{id}/pause"), json!({})).await.expect(200);
+    for n in 0..20 {
+        server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": n})).await.expect(202);
+    }
+    server.kill9();
+    server.restart().await;
+    assert_eq!(receiver.count(), 0, "a pause outlives a crash");
+    server.post(&format!("/v1/destinations/{id}/resume"), json!({})).await.expect(200);
+    until(secs(20), "all arrive", async || receiver.count() == 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_lets_the_attempt_in_flight_finish() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200).after(millis(1_500))).await;
+    server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
+    server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await.expect(202);
+    until(secs(10), "it is under way", async || receiver.count() == 1).await;
+    assert!(server.stop().await, "it ends with 0");
+    server.restart().await;
+    let listed = server.get("/v1/deliveries").await.expect(200);
+    assert_eq!(listed["items"][0]["status"], "delivered", "{listed}");
+    assert_eq!(receiver.count(), 1, "and is not sent again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_server_on_the_same_data_is_refused() {
+    let server = Server::start(&[]).await;
+    let output = tidegate()
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(&server.data_dir)
+        .output()
+        .expect("it starts");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("in use by another process"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_server_accepts_and_sends_nothing_until_resumed() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
+    assert!(server.stop().await);
+    server.restart_with(&["--paused"]).await;
+    server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await.expect(202);
+    assert_eq!(server.get("/v1/settings").await.expect(200)["paused"], true);
+    let held = server.get("/v1/deliveries").await.expect(200);
+    assert_eq!(held["items"][0]["hold_reason"], "paused", "{held}");
+    assert_eq!(receiver.count(), 0);
+    server.patch("/v1/settings", json!({"paused": false})).await.expect(200);
+    until(secs(10), "it arrives", async || receiver.count() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_key_for_secrets_is_refused_at_start() {
+    let mut server = Server::start(&[]).await;
+    server.post("/v1/destinations", json!({"name": "a", "url": "https://example.com/"})).await.expect(201);
+    assert!(server.stop().await);
+    let output = tidegate()
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(&server.data_dir)
+        .env("TIDEGATE_SECRET_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+        .output()
+        .expect("it starts");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("the secrets in the store are under key"), "{message}");
+    server.restart().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_metrics_and_document_are_there_for_everybody() {
+    let server = Server::start(&[]).await;
+    let nobody = server.with_key("");
+    nobody.get("/healthz").await.expect(200);
+    nobody.get("/readyz").await.expect(200);
+    let metrics = nobody.get("/metrics").await;
+    for name in [
+        "tidegate_events_accepted_total 0",
+        "tidegate_attempts_total{outcome=\"success\"} 0",
+        "tidegate_deliveries_final_total{status=\"expired\"} 0",
+        "tidegate_held_deliveries{reason=\"quiet_hours\"} 0",
+        "tidegate_oldest_held_seconds{destination=\"other\"} 0",
+        "tidegate_queue_depth{destination=\"other\"} 0",
+        "tidegate_inflight{destination=\"other\"} 0",
+        "tidegate_concurrency_slot_denied_total{destination=\"other\"} 0",
+        "tidegate_attempt_duration_seconds_count 0",
+        "tidegate_delivery_latency_seconds_count 0",
+        "tidegate_commit_seconds_count",
+        "tidegate_schedule_errors_total 0",
+    ] {
+        assert!(metrics.text().contains(name), "{name} in {}", metrics.text());
+    }
+    let document = nobody.get("/openapi.json").await;
+    assert_eq!((document.status, document.json["openapi"].as_str()), (200, Some("3.1.0")));
+    for path in ["/v1/outbound-events", "/v1/outbound-events/batch", "/v1/settings", "/v1/accounts/{id}", "/healthz"] {
+        assert!(document.json["paths"].get(path).is_some(), "{path}");
+    }
+}
+
+#[test]
+fn the_configuration_can_be_shown_and_checked() {
+    let shown = tidegate().args(["config", "show", "--default"]).output().expect("it starts");
+    assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("max_event_size"));
+    let shown = tidegate()
+        .args(["config", "show", "--listen", "127.0.0.1:1"])
+        .env("TIDEGATE_RETENTION", "3d")
+        .env("TIDEGATE_SECRET_KEY", "hidden-value")
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(text.contains("# --listen") && text.contains("# TIDEGATE_RETENTION"), "{text}");
+    assert!(!text.contains("hidden-value"), "{text}");
+    let refused = tidegate().arg("serve").env("TIDEGATE_RETENTION", "3").env("TIDEGATE_LISTEN", "x").output().expect("it starts");
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(message.contains("2 problems") && message.contains("retention") && message.contains("listen"), "{message}");
+}

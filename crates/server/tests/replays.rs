@@ -1,0 +1,114 @@
+//! Replays and cancellations of many deliveries: jobs with progress, a budget, and a life across restarts.
+
+mod kit;
+
+use kit::{Client, Receiver, Reply, Server, secs, until, until_some};
+use serde_json::{Value, json};
+
+/// A destination that refuses, and so many dead letters of it.
+async fn dead_letters(server: &Client, receiver: &Receiver, count: usize) -> Value {
+    let policies = json!({"url": receiver.url, "retry_policy": {"max_attempts": 1}, "circuit_breaker": {"enabled": false}});
+    let destination = server.post("/v1/destinations", policies).await.expect(201);
+    let events: Vec<Value> = (0..count).map(|n| json!({"event_type": "a.b", "payload": {"n": n}})).collect();
+    server.post("/v1/outbound-events/batch", json!({"events": events})).await.expect(202);
+    until(secs(20), "all are dead", async || total(server, "status=dead_letter").await == count as u64).await;
+    destination
+}
+
+async fn total(server: &Client, query: &str) -> u64 {
+    let listed = server.get(&format!("/v1/deliveries?total=true&limit=1&{query}")).await.expect(200);
+    listed["total"].as_u64().expect("a number")
+}
+
+async fn until_done(server: &Client, kind: &str, job: &Value) -> Value {
+    let path = format!("/v1/{kind}/{}", job["id"].as_str().expect("a string"));
+    until_some(secs(20), "the job is done", async || {
+        let shown = server.get(&path).await.expect(200);
+        (shown["status"] == "done").then_some(shown)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_replay_sends_dead_letters_again_once_and_as_bulk() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let destination = dead_letters(&server, &receiver, 25).await;
+    let filter = json!({"destination_id": destination["id"], "status": "dead_letter"});
+    let counted = server.post("/v1/replays", json!({"filter": filter, "dry_run": true})).await.expect(200);
+    assert_eq!(counted, json!({"dry_run": true, "count": 25}));
+    assert_eq!(server.get("/v1/replays").await.expect(200)["items"], json!([]), "a dry run makes no job");
+    receiver.behave(|_| Reply::status(200));
+    let job = server.post("/v1/replays", json!({"filter": filter})).await.expect(202);
+    assert_eq!((&job["status"], &job["total"]), (&json!("running"), &json!(25)));
+    let done = until_done(&server, "replays", &job).await;
+    assert_eq!((&done["done"], &done["skipped"]), (&json!(25), &json!(0)));
+    until(secs(20), "all are delivered", async || total(&server, "status=delivered").await == 25).await;
+    let listed = server.get("/v1/deliveries?status=delivered").await.expect(200);
+    assert_eq!(
+        (&listed["items"][0]["priority"], listed["items"][0]["replay_of"].is_string()),
+        (&json!(4), true)
+    );
+    let again = server.post("/v1/replays", json!({"filter": filter})).await.expect(202);
+    let done = until_done(&server, "replays", &again).await;
+    assert_eq!((&done["done"], &done["skipped"]), (&json!(0), &json!(25)), "what was replayed is left alone");
+    assert_eq!(server.get("/v1/replays").await.expect(200)["items"].as_array().expect("a list").len(), 2);
+    for (field, body) in [
+        ("filter.status", json!({"filter": {"status": "queued"}})),
+        ("filter.from", json!({"filter": {"from": "soon"}})),
+        ("filter.color", json!({"filter": {"color": "red"}})),
+        ("max_per_minute", json!({"max_per_minute": 0})),
+        ("priority", json!({"priority": 9})),
+    ] {
+        let refused = server.post("/v1/replays", body.clone()).await.expect_error(422, "invalid_field");
+        assert_eq!(refused["field"], field, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_replay_goes_on_after_a_crash_and_stops_when_told() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    dead_letters(&server, &receiver, 8).await;
+    receiver.behave(|_| Reply::status(200));
+    let job = server.post("/v1/replays", json!({"max_per_minute": 120})).await.expect(202);
+    until(secs(20), "some are delivered", async || total(&server, "status=delivered").await >= 2).await;
+    server.kill9();
+    server.restart().await;
+    let done = until_done(&server, "replays", &job).await;
+    assert_eq!((&done["done"], &done["skipped"]), (&json!(8), &json!(0)));
+    until(secs(20), "all are delivered", async || total(&server, "status=delivered").await == 8).await;
+    assert_eq!(total(&server, "status=dead_letter").await, 8, "each was replayed once");
+
+    let slow = server
+        .post("/v1/replays", json!({"filter": {"status": "delivered"}, "max_per_minute": 1}))
+        .await
+        .expect(202);
+    let path = format!("/v1/replays/{}", slow["id"].as_str().expect("a string"));
+    assert_eq!(server.delete(&path).await.status, 204);
+    let stopped = server.get(&path).await.expect(200);
+    assert_eq!(stopped["status"], "stopped");
+    assert!(
+        stopped["finished_at"].is_string() && stopped["done"].as_u64().expect("a number") <= 1,
+        "{stopped}"
+    );
+}
+
+#[tokio::test]
+async fn a_cancellation_withdraws_what_waits() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = server.post("/v1/destinations", json!({"url": receiver.url})).await.expect(201);
+    let path = format!("/v1/destinations/{}", destination["id"].as_str().expect("a string"));
+    server.post(&format!("{path}/pause"), json!({})).await.expect(200);
+    let event = |n: usize| json!({"event_type": if n < 300 { "a.b" } else { "c.d" }, "payload": n});
+    let events: Vec<Value> = (0..320).map(event).collect();
+    server.post("/v1/outbound-events/batch", json!({"events": events})).await.expect(202);
+    let job = server.post("/v1/cancellations", json!({"filter": {"event_type": "a.b"}})).await.expect(202);
+    let done = until_done(&server, "cancellations", &job).await;
+    assert_eq!(done["done"], 300);
+    assert_eq!(total(&server, "status=cancelled").await, 300);
+    server.post(&format!("{path}/resume"), json!({})).await.expect(200);
+    until(secs(20), "the others arrive", async || total(&server, "status=delivered").await == 20).await;
+    assert_eq!(receiver.count(), 20);
+}
