@@ -288,7 +288,7 @@ impl Driver {
         let account = AccountNo(lane.account.0);
         let id = self.dispatcher.open(account, Arc::clone(&lane.policy), state, backlog);
         self.lanes.add(id, Record::new(lane, now));
-        if lane.stored.is_some() {
+        if lane.stored.is_some() || lane.disabled {
             self.recorder.touched.insert(id);
         }
     }
@@ -322,7 +322,13 @@ impl Driver {
             }
             self.cut_off();
         }
-        self.recorder.touched = self.dispatcher.lanes().iter().filter(|lane| lane.mark().starts > 0).map(|lane| lane.id()).collect();
+        self.recorder.touched = self
+            .dispatcher
+            .lanes()
+            .iter()
+            .filter(|lane| lane.mark().starts > 0)
+            .map(|lane| lane.id())
+            .collect();
         self.flush(true);
         for done in self.leaving.take().map(|leaving| leaving.done).into_iter().flatten() {
             let _gone = done.send(());
@@ -332,7 +338,9 @@ impl Driver {
 
     fn cut_off(&mut self) {
         let out: Vec<(LaneId, _, Now)> = (self.dispatcher.lanes().iter())
-            .flat_map(|lane| lane.in_flight().map(|(delivery, attempt)| (lane.id(), delivery.id, attempt.started)))
+            .flat_map(|lane| {
+                lane.in_flight().map(|(delivery, attempt)| (lane.id(), delivery.id, attempt.started))
+            })
             .collect();
         tracing::warn!(attempts = out.len(), "cut off at the end of the drain: these may be sent twice");
         for (lane, delivery, started) in out {

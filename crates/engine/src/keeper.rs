@@ -64,7 +64,10 @@ async fn forget(parts: Arc<Parts>, retention: Millis) {
             let before = parts.clock.now().wall - retention;
             match parts.store.forget(before, FORGET).await {
                 Ok(count) => {
-                    Metrics::count(&parts.metrics.events_forgotten, usize::try_from(count).unwrap_or(usize::MAX));
+                    Metrics::count(
+                        &parts.metrics.events_forgotten,
+                        usize::try_from(count).unwrap_or(usize::MAX),
+                    );
                     if count < FORGET as u64 {
                         break;
                     }

@@ -74,7 +74,10 @@ pub(crate) fn changes(aftermath: &Aftermath) -> Vec<(&'static str, String)> {
         all.push(("disabled", format!("{why}; enabling it releases what waits")));
     }
     if let Some(change) = &aftermath.timeout {
-        all.push(("timeout_changed", format!("from {} to {}: {}", change.from, change.to, reason(change.reason))));
+        all.push((
+            "timeout_changed",
+            format!("from {} to {}: {}", change.from, change.to, reason(change.reason)),
+        ));
     }
     all
 }

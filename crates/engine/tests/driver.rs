@@ -153,12 +153,18 @@ async fn furnish(engine: &Engine, url: &str) -> (AccountNo, DestinationNo) {
         account: accounts[0],
         policy: policy(),
         endpoint: endpoint(url),
+        disabled: false,
         stored: None,
     });
     (accounts[0], destinations[0])
 }
 
-async fn publish(engine: &Engine, account: AccountNo, destination: DestinationNo, policy: &Policy) -> DeliveryId {
+async fn publish(
+    engine: &Engine,
+    account: AccountNo,
+    destination: DestinationNo,
+    policy: &Policy,
+) -> DeliveryId {
     let now = engine.now().wall;
     let first = engine.number(2);
     let event_type = EventType::parse("order.paid").unwrap();
@@ -184,7 +190,8 @@ async fn publish(engine: &Engine, account: AccountNo, destination: DestinationNo
         external_id: None,
         deliveries: vec![(destination, delivery)],
     };
-    let accepted = engine.store().accept(Accept { now, events: vec![event], idempotency: None }).await.unwrap();
+    let accepted =
+        engine.store().accept(Accept { now, events: vec![event], idempotency: None }).await.unwrap();
     assert!(matches!(accepted, Accepted::Stored(_)));
     id
 }
@@ -207,6 +214,7 @@ fn reopen(engine: &Engine, started: &Started, url: &str) {
             account: row.account,
             policy: policy(),
             endpoint: endpoint(url),
+            disabled: false,
             stored: Some(stored.clone()),
         });
     }
@@ -259,7 +267,10 @@ async fn what_waits_at_a_clean_stop_goes_after_the_next_start() {
     until("all have arrived", async || receiver.count() == 700).await;
     let of = Of::Destination(destination);
     until("all are recorded", async || engine.store().waiting(of).deliveries == 0).await;
-    assert!(receiver.got.lock().unwrap().values().all(|count| *count == 1), "a clean stop sends nothing twice");
+    assert!(
+        receiver.got.lock().unwrap().values().all(|count| *count == 1),
+        "a clean stop sends nothing twice"
+    );
     engine.shutdown(Duration::from_secs(5)).await;
 }
 

@@ -152,7 +152,8 @@ fn described() -> OpenApiRouter<App> {
 
 /// The whole API.
 pub(crate) fn router(app: App) -> Router {
-    let (router, document) = described().split_for_parts();
+    let (router, mut document) = described().split_for_parts();
+    openapi::name_operations(&mut document);
     let document: bytes::Bytes =
         document.to_json().expect("the document is made of strings and numbers").into();
     let serve_document = move || {

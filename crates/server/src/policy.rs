@@ -26,6 +26,7 @@ use std::sync::Arc;
 use tidegate_core::invalid::Invalid;
 use tidegate_core::policy::{Concurrency, Policy};
 use tidegate_core::quiet::QuietHours;
+use tidegate_core::time::Timestamp;
 use tidegate_core::timeout::TimeoutParams;
 
 pub(crate) use change::Change;
@@ -51,6 +52,8 @@ pub(crate) struct Ground {
     pub(crate) defaults: PolicyDocument,
     /// The numbers behind adaptive timeouts.
     pub(crate) timeout_params: TimeoutParams,
+    /// Since when the whole account is paused.
+    pub(crate) account_paused: Option<Timestamp>,
 }
 
 /// The policy that `own` asks for, and all that is wrong with it. A part that is wrong counts as not said.
@@ -87,7 +90,7 @@ pub(crate) fn compile(own: &PolicyDocument, ground: &Ground, reading: Reading) -
         permanent_statuses: parts
             .read(|d| d.permanent_statuses.clone(), document::permanent_statuses)
             .unwrap_or_default(),
-        account_paused: None,
+        account_paused: ground.account_paused,
     };
     (policy, faults)
 }

@@ -10,7 +10,10 @@ mod http;
 mod sending;
 mod signals;
 
+use std::fs::DirBuilder;
 use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +45,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let listener = TcpListener::bind(config.listen).with_context(|| {
         format!("cannot listen on {}: is another server running there? (--listen)", config.listen)
     })?;
+    make_directory(&config.data_dir)?;
     let (engine, mut started) = tidegate_engine::start(EngineConfig {
         data_dir: config.data_dir.clone(),
         slots: config.max_in_flight,
@@ -53,9 +57,10 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let (jobs, deleted) = (std::mem::take(&mut started.jobs), std::mem::take(&mut started.deleted));
     let app = assemble(&config, engine.clone(), started, leaving)?;
     let greeting = bootstrap::first_key(&app).await?;
-    api::settings::pause_at_start(&app, config.paused)
-        .await
-        .map_err(|error| anyhow::anyhow!("cannot pause: {error}"))?;
+    if config.paused {
+        let paused = api::settings::pause_all(&app).await;
+        paused.map_err(|error| anyhow::anyhow!("cannot pause: {error}"))?;
+    }
     engine.go();
     jobs::resume(&app, jobs, deleted);
     let address = listener.local_addr()?;
@@ -76,6 +81,12 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         () = signals.stop() => anyhow::bail!("left at once, on a second signal; what was in flight may be sent again"),
     }
     Ok(())
+}
+
+/// Payloads and secrets lie there: nobody else may look in. A directory that is there already is left as it is.
+fn make_directory(path: &Path) -> anyhow::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.with_context(|| format!("cannot make the data directory {} (--data-dir)", path.display()))
 }
 
 async fn stop(calls: http::Left, engine: &Engine, drain_limit: Millis) {

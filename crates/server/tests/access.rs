@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// A key of this role, in the client's account.
 async fn key(client: &Client, role: &str) -> Client {
     let made = client.post("/v1/api-keys", json!({"name": role, "role": role})).await.expect(201);
-    client.with_key(made["api_key"].as_str().unwrap())
+    client.with_key(made["api_key"].as_str().expect("the key"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,7 +97,8 @@ async fn a_revoked_key_is_refused_at_once_and_the_last_operator_stays() {
     server.restart().await;
     viewer.get("/v1/stats").await.expect_error(401, "unauthorized");
     let log = server.get("/v1/audit-log").await.expect(200);
-    let actions: Vec<&str> = log["items"].as_array().unwrap().iter().map(|line| line["action"].as_str().unwrap()).collect();
+    let actions: Vec<&str> =
+        log["items"].as_array().unwrap().iter().map(|line| line["action"].as_str().unwrap()).collect();
     assert_eq!(actions, ["key.revoke", "key.create", "key.create"]);
 }
 
@@ -129,7 +130,10 @@ async fn a_change_to_an_old_version_is_refused() {
     let tag = shown.header("etag").expect("a version").to_owned();
     let matching = server.with_header("if-match", &tag);
     matching.patch("/v1/settings", json!({"max_queued_events": 10})).await.expect(200);
-    matching.patch("/v1/settings", json!({"max_queued_events": 11})).await.expect_error(412, "version_conflict");
+    matching
+        .patch("/v1/settings", json!({"max_queued_events": 11}))
+        .await
+        .expect_error(412, "version_conflict");
     assert_eq!(server.get("/v1/settings").await.expect(200)["max_queued_events"], 10);
     server.patch("/v1/settings", json!({"max_queued_events": 0})).await.expect_error(422, "invalid_field");
     server.patch("/v1/settings", json!({"no_such": 0})).await.expect_error(422, "invalid_field");

@@ -10,7 +10,11 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn each_fault_of_an_event_is_answered_with_its_field() {
     let server = Server::start(&[]).await;
-    let deep = format!(r#"{{"event_type":"a.b","payload":{}{}}}"#, "[".repeat(2_000_000 / 8), "]".repeat(2_000_000 / 8));
+    let deep = format!(
+        r#"{{"event_type":"a.b","payload":{}{}}}"#,
+        "[".repeat(2_000_000 / 8),
+        "]".repeat(2_000_000 / 8)
+    );
     let nested = format!(r#"{{"event_type":"a.b","payload":{}1{}}}"#, "[".repeat(200), "]".repeat(200));
     let long_key = format!(r#"{{"event_type":"a.b","payload":1,"ordering_key":"{}"}}"#, "k".repeat(257));
     let long_type = format!(r#"{{"event_type":"{}","payload":1}}"#, "t".repeat(129));
@@ -43,17 +47,28 @@ async fn each_fault_of_an_event_is_answered_with_its_field() {
         (r#"{"event_type":"a.b","payload":1,"occurred_at":"yesterday"}"#, 422, Some("occurred_at")),
         (r#"{"event_type":"a.b","payload":1,"expires_at":17}"#, 422, Some("expires_at")),
         (r#"{"event_type":"a.b","payload":1,"deliver_at":"9999-01-01T00:00:00Z"}"#, 422, Some("deliver_at")),
-        (r#"{"event_type":"a.b","payload":1,"deliver_at":"2021-01-01T00:00:00Z","expires_at":"2020-01-01T00:00:00Z"}"#, 422, Some("deliver_at")),
+        (
+            r#"{"event_type":"a.b","payload":1,"deliver_at":"2021-01-01T00:00:00Z","expires_at":"2020-01-01T00:00:00Z"}"#,
+            422,
+            Some("deliver_at"),
+        ),
         (r#"{"event_type":"a.b","payload":1,"ordering_key":""}"#, 422, Some("ordering_key")),
         (&long_key, 422, Some("ordering_key")),
         (r#"{"event_type":"a.b","payload":1,"destination_ids":[]}"#, 422, Some("destination_ids")),
-        (r#"{"event_type":"a.b","payload":1,"destination_ids":["dst_none"]}"#, 422, Some("destination_ids[0]")),
+        (
+            r#"{"event_type":"a.b","payload":1,"destination_ids":["dst_none"]}"#,
+            422,
+            Some("destination_ids[0]"),
+        ),
         (r#"{"event_type":"a.b","payload":1,"destination_ids":[7]}"#, 422, Some("destination_ids[0]")),
         (r#"{"event_type":"a.b","payload":1,"content_type":"no\nsuch/type"}"#, 422, Some("content_type")),
     ];
     for (body, status, field) in table {
         let sent = Bytes::copy_from_slice(body.as_bytes());
-        let answer = server.try_send(Method::POST, "/v1/outbound-events", Some("application/json"), sent).await.unwrap();
+        let answer = server
+            .try_send(Method::POST, "/v1/outbound-events", Some("application/json"), sent)
+            .await
+            .unwrap();
         let shown: String = body.chars().take(100).collect();
         assert_eq!(answer.status, status, "{shown}: {}", answer.text());
         if let Some(field) = field {
@@ -65,13 +80,17 @@ async fn each_fault_of_an_event_is_answered_with_its_field() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_are_too_large_compressed_or_of_another_kind_are_refused() {
     let server = Server::start(&["--max-event-size", "2KiB"]).await;
-    let body = |size: usize| Bytes::from(json!({"event_type": "a.b", "payload": "x".repeat(size)}).to_string());
+    let body =
+        |size: usize| Bytes::from(json!({"event_type": "a.b", "payload": "x".repeat(size)}).to_string());
     let path = "/v1/outbound-events";
     let json = Some("application/json");
     server.try_send(Method::POST, path, json, body(1_900)).await.unwrap().expect(202);
     server.try_send(Method::POST, path, json, body(2_100)).await.unwrap().expect_error(413, "too_large");
     let gzip = server.with_header("content-encoding", "gzip");
-    gzip.try_send(Method::POST, path, json, body(10)).await.unwrap().expect_error(415, "unsupported_media_type");
+    gzip.try_send(Method::POST, path, json, body(10))
+        .await
+        .unwrap()
+        .expect_error(415, "unsupported_media_type");
     let image = server.try_send(Method::POST, path, Some("image/png"), body(10)).await.unwrap();
     image.expect_error(415, "unsupported_media_type");
     let invalid_utf8 = Bytes::from_static(b"{\"event_type\":\"a.b\",\"payload\":\"\xff\xfe\"}");
@@ -106,7 +125,8 @@ async fn lists_take_their_own_cursors_and_known_parameters_only() {
         let refused = server.get(&format!("/v1/api-keys?{query}")).await.expect_error(422, "invalid_field");
         assert_eq!(refused["field"], field, "{query}");
     }
-    let foreign = server.get(&format!("/v1/audit-log?cursor={cursor}")).await.expect_error(422, "invalid_field");
+    let foreign =
+        server.get(&format!("/v1/audit-log?cursor={cursor}")).await.expect_error(422, "invalid_field");
     assert_eq!(foreign["field"], "cursor");
 }
 

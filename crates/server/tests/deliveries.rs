@@ -217,3 +217,27 @@ async fn event_types_and_routes_decide_terms_and_ways() {
     assert_eq!(publish(&server, json!({})).await["routed"], 0);
     assert_eq!(server.get("/v1/routes?total=true").await.expect(200)["total"], 0);
 }
+
+#[tokio::test]
+async fn what_a_deleted_destination_left_is_cancelled_after_a_crash() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    let path = format!("/v1/destinations/{}", destination["id"].as_str().expect("a string"));
+    server.post(&format!("{path}/pause"), json!({})).await.expect(200);
+    let events: Vec<Value> = (0..1_000).map(|n| json!({"event_type": "a.b", "payload": n})).collect();
+    for _ in 0..5 {
+        server.post("/v1/outbound-events/batch", json!({"events": events})).await.expect(202);
+    }
+    assert_eq!(server.delete(&path).await.status, 204);
+    server.kill9();
+    server.restart().await;
+    let listed = server.get("/v1/deliveries?limit=200").await.expect(200);
+    let shown = listed["items"].as_array().expect("a list");
+    assert!(shown.iter().all(|item| item["status"] == "cancelled"), "{}", shown[0]);
+    until(secs(20), "all are written", async || {
+        server.get("/v1/deliveries?status=cancelled&total=true").await.expect(200)["total"] == 5_000
+    })
+    .await;
+    assert_eq!(receiver.count(), 0);
+}

@@ -115,7 +115,9 @@ async fn health_metrics_and_document_are_there_for_everybody() {
     }
     let document = nobody.get("/openapi.json").await;
     assert_eq!((document.status, document.json["openapi"].as_str()), (200, Some("3.1.0")));
-    for path in ["/v1/outbound-events", "/v1/outbound-events/batch", "/v1/settings", "/v1/accounts/{id}", "/healthz"] {
+    for path in
+        ["/v1/outbound-events", "/v1/outbound-events/batch", "/v1/settings", "/v1/accounts/{id}", "/healthz"]
+    {
         assert!(document.json["paths"].get(path).is_some(), "{path}");
     }
 }
@@ -133,8 +135,16 @@ fn the_configuration_can_be_shown_and_checked() {
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(text.contains("# --listen") && text.contains("# TIDEGATE_RETENTION"), "{text}");
     assert!(!text.contains("hidden-value"), "{text}");
-    let refused = tidegate().arg("serve").env("TIDEGATE_RETENTION", "3").env("TIDEGATE_LISTEN", "x").output().expect("it starts");
+    let refused = tidegate()
+        .arg("serve")
+        .env("TIDEGATE_RETENTION", "3")
+        .env("TIDEGATE_LISTEN", "x")
+        .output()
+        .expect("it starts");
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(message.contains("2 problems") && message.contains("retention") && message.contains("listen"), "{message}");
+    assert!(
+        message.contains("2 problems") && message.contains("retention") && message.contains("listen"),
+        "{message}"
+    );
 }

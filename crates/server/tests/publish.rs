@@ -16,9 +16,11 @@ async fn publish_raw(server: &Server, body: &str) -> Answer {
 
 async fn destination(server: &Server, url: &str, more: Value) -> String {
     let mut body = json!({"name": "receiver", "url": url});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    for (field, value) in more.as_object().expect("more fields") {
+        body[field] = value.clone();
+    }
     let made = server.post("/v1/destinations", body).await.expect(201);
-    made["id"].as_str().unwrap().to_owned()
+    made["id"].as_str().expect("an id").to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,7 +66,10 @@ async fn an_event_goes_to_those_it_matches_or_names() {
         assert_eq!(data["routed"], routed, "{body}");
     }
     server.delete(&format!("/v1/destinations/{orders}")).await.expect(204);
-    let data = server.post("/v1/outbound-events", json!({"event_type": "order.created", "payload": 1})).await.expect(202);
+    let data = server
+        .post("/v1/outbound-events", json!({"event_type": "order.created", "payload": 1}))
+        .await
+        .expect(202);
     assert_eq!(data["routed"], 0, "a deleted destination gets nothing");
 }
 
@@ -121,7 +126,8 @@ async fn an_external_id_names_one_event() {
         {"event_type": "c.d", "payload": 1},
         {"event_type": "a.b", "payload": 3, "external_event_id": "x-1"},
     ]});
-    let refused = server.post("/v1/outbound-events/batch", batch).await.expect_error(409, "external_event_id_taken");
+    let refused =
+        server.post("/v1/outbound-events/batch", batch).await.expect_error(409, "external_event_id_taken");
     assert_eq!((&refused["index"], &refused["field"]), (&json!(1), &json!("events[1].external_event_id")));
 }
 
@@ -137,13 +143,16 @@ async fn a_batch_is_accepted_whole_or_not_at_all() {
     let refused = server.post("/v1/outbound-events/batch", missing).await.expect_error(422, "invalid_field");
     assert_eq!(refused["field"], "events[0].payload");
 
-    let lines = "{\"event_type\":\"l.1\",\"payload\": [1 ,2]}\n\n{\"event_type\":\"l.2\",\"payload\":\"x\"}\n";
+    let lines =
+        "{\"event_type\":\"l.1\",\"payload\": [1 ,2]}\n\n{\"event_type\":\"l.2\",\"payload\":\"x\"}\n";
     let path = "/v1/outbound-events/batch";
-    let sent = server.try_send(Method::POST, path, Some("application/x-ndjson"), Bytes::from(lines)).await.unwrap();
+    let sent =
+        server.try_send(Method::POST, path, Some("application/x-ndjson"), Bytes::from(lines)).await.unwrap();
     let data = sent.expect(202);
     assert_eq!((data["accepted"].as_u64(), data["items"].as_array().unwrap().len()), (Some(2), 2));
     until(secs(20), "both arrive", async || receiver.count() >= 2).await;
-    let mut bodies: Vec<Vec<u8>> = receiver.received().iter().map(|received| received.body.to_vec()).collect();
+    let mut bodies: Vec<Vec<u8>> =
+        receiver.received().iter().map(|received| received.body.to_vec()).collect();
     bodies.sort();
     assert_eq!(bodies, [b"[1 ,2]".to_vec(), b"x".to_vec()], "and nothing of the refused batches");
 
@@ -161,12 +170,14 @@ async fn an_event_that_cannot_be_sent_in_time_is_accepted_with_a_warning() {
     let data = server.post("/v1/outbound-events", past).await.expect(202);
     assert_eq!(data["status"], "expired");
     assert!(data["warnings"][0].as_str().unwrap().contains("already expired"), "{data}");
-    let all_day = json!({"delivery_schedules": [{"timezone": "UTC", "quiet_start": "00:00", "quiet_end": "23:59:59"}]});
+    let all_day =
+        json!({"delivery_schedules": [{"timezone": "UTC", "quiet_start": "00:00", "quiet_end": "23:59:59"}]});
     let patched = server.patch(&format!("/v1/destinations/{id}"), all_day).await;
     assert_eq!(patched.status, 200, "{}", patched.text());
     let short = json!({"event_type": "a.b", "payload": 1, "ttl_seconds": 1});
     let data = server.post("/v1/outbound-events", short).await.expect(202);
-    let warned = data["warnings"].as_array().unwrap().iter().any(|warning| warning.as_str().unwrap().contains(&id));
+    let warned =
+        data["warnings"].as_array().unwrap().iter().any(|warning| warning.as_str().unwrap().contains(&id));
     assert!(warned, "{data}");
 }
 

@@ -88,13 +88,7 @@ impl Driver {
         });
     }
 
-    fn settle(
-        &mut self,
-        lane: LaneId,
-        mark: Mark,
-        delivery: Box<Delivery>,
-        attempt: Option<StoredAttempt>,
-    ) {
+    fn settle(&mut self, lane: LaneId, mark: Mark, delivery: Box<Delivery>, attempt: Option<StoredAttempt>) {
         let (account, destination) = (self.lanes.get(lane).account, self.lanes.get(lane).destination);
         let now = self.timestamp();
         if let Status::Final(end) = delivery.status {
@@ -155,7 +149,12 @@ impl Driver {
         let (account, destination, at) = (record.account, record.destination, self.timestamp());
         tracing::info!(destination = destination.0, kind, detail, "destination");
         self.recorder.touched.insert(lane);
-        self.recorder.notices.push(NoticeRow { destination, at, kind: kind.to_owned(), detail: detail.clone() });
+        self.recorder.notices.push(NoticeRow {
+            destination,
+            at,
+            kind: kind.to_owned(),
+            detail: detail.clone(),
+        });
         let notice = Notice { account, destination, at, kind, delivery: None, status: None, detail };
         let _nobody = self.parts.notices.send(Arc::new(notice));
     }
@@ -196,7 +195,11 @@ async fn read_message(parts: &Parts, sending: &Sending) -> Result<Arc<Message>, 
         Err(error) => {
             tracing::error!(delivery = %sending.delivery, %error, "its event cannot be read");
             tokio::time::sleep(READ_AGAIN).await;
-            Err(Box::new(Answer::without_answer(Outcome::Cancelled, Millis::ZERO, "its event cannot be read")))
+            Err(Box::new(Answer::without_answer(
+                Outcome::Cancelled,
+                Millis::ZERO,
+                "its event cannot be read",
+            )))
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidegate_core::lane::{LaneState, LastStop, SavedLane};
+use tidegate_core::health::DisabledCause;
+use tidegate_core::lane::{LaneState, LastStop, SavedLane, Standing};
 use tidegate_core::policy::Policy;
 use tidegate_core::time::{Millis, Mono, Now};
 use tidegate_store::lane::StoredLane;
@@ -27,6 +28,8 @@ pub struct NewLane {
     pub policy: Arc<Policy>,
     /// Where to, and how it is signed.
     pub endpoint: Arc<Endpoint>,
+    /// It begins switched off.
+    pub disabled: bool,
     /// Its state from before; `None`: it is new.
     pub stored: Option<StoredLane>,
 }
@@ -38,14 +41,21 @@ impl NewLane {
             let state = stored.state.as_deref()?;
             let saved = SavedLane::decode(state, stored.timeouts.as_deref());
             if saved.is_none() {
-                tracing::error!(destination = self.destination.0, "the stored state of a lane cannot be read: it starts anew");
+                tracing::error!(
+                    destination = self.destination.0,
+                    "the stored state of a lane cannot be read: it starts anew"
+                );
             }
             saved
         });
-        match saved {
+        let mut state = match saved {
             Some(saved) => saved.restore(&self.policy, now, last_stop),
             None => LaneState::new(&self.policy, now),
+        };
+        if self.disabled {
+            state.standing = Standing::Disabled { since: now.wall, cause: DisabledCause::ByRequest };
         }
+        state
     }
 }
 
@@ -98,8 +108,11 @@ impl Record {
         if due {
             self.timeouts_at = now.mono;
         }
-        (state.is_some() || timeouts.is_some())
-            .then_some(LaneSave { destination: self.destination, state, timeouts })
+        (state.is_some() || timeouts.is_some()).then_some(LaneSave {
+            destination: self.destination,
+            state,
+            timeouts,
+        })
     }
 }
 

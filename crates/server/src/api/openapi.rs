@@ -39,6 +39,25 @@ impl Modify for BearerKey {
     }
 }
 
+/// Gives each operation a name of its own, from method and path: handlers of different resources are named alike.
+pub(crate) fn name_operations(document: &mut utoipa::openapi::OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let path = path.trim_start_matches("/v1").replace(['{', '}'], "").replace(['/', '-', '.'], "_");
+        let operations = [
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("delete", &mut item.delete),
+            ("patch", &mut item.patch),
+        ];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(format!("{method}{path}"));
+            }
+        }
+    }
+}
+
 /// What any call with a key may be refused with: for `responses(…, Refusals)`.
 pub(crate) struct Refusals;
 

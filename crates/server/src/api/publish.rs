@@ -85,9 +85,9 @@ async fn publish_batch(
     caller.require(Role::Publisher)?;
     let lines = media_type(request.headers()) == Some(NDJSON);
     if lines {
-        check_encoding(request.headers())?
+        check_encoding(request.headers())?;
     } else {
-        check_content_type(request.headers())?
+        check_content_type(request.headers())?;
     }
     let key = idempotency_key(request.headers())?;
     let body = read_body(request, app.config.max_batch_bytes).await?;

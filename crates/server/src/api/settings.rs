@@ -1,17 +1,12 @@
 //! The settings of an account: defaults for all policies, quotas, and a pause of everything.
 //!
-//! A paused account is one whose destinations are all paused. Those that were paused by themselves before stay so when the
-//! account goes on.
+//! A pause of the account is part of each destination's policy, and holds beside a pause of the destination's own.
 
 use axum::extract::State;
 use axum::response::IntoResponse;
-use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tidegate_core::lane::Standing;
-use tidegate_engine::dispatcher::Command;
 use tidegate_store::catalogue::Edit;
-use tidegate_store::{AccountNo, DestinationNo};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -23,9 +18,6 @@ use super::openapi::{Refusals, WriteRefusals};
 use super::{App, Data, ok};
 use crate::auth::{Caller, Role};
 use crate::catalogue::{AccountEntry, AccountSettings, SettingsDocument};
-
-/// Commands to lanes at a time: each is committed, and commits go in groups.
-const AT_A_TIME: usize = 500;
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -55,7 +47,7 @@ impl SettingsView {
             defaults: document.defaults.clone(),
             max_queued_events: document.max_queued_events,
             max_queued_bytes: document.max_queued_bytes,
-            paused: document.paused,
+            paused: document.paused_since.is_some(),
         }
     }
 }
@@ -108,24 +100,11 @@ async fn change(
     let account = app.catalogue.account(caller.account).ok_or_else(ApiError::not_found)?;
     if_match.check(account.row.version)?;
     let mut document = account.settings.document.clone();
-    let paused = body.paused.filter(|paused| *paused != document.paused);
     let changed = json!({"defaults": body.defaults, "max_queued_events": body.max_queued_events,
                          "max_queued_bytes": body.max_queued_bytes, "paused": body.paused});
     apply(&app, &mut document, body)?;
-    match paused {
-        Some(true) => document.paused_before = paused_by_themselves(&app, account.row.no).await?,
-        // First the lanes: if we fall over in between, the account is still paused, and says so.
-        Some(false) => go_on(&app, &account).await?,
-        None => {}
-    }
-    if paused == Some(false) {
-        document.paused_before.clear();
-    }
     let audit = caller.audit(&app, "settings.update", account.row.id, &changed);
     let account = store(&app, &account, document, Some(audit)).await?;
-    if paused == Some(true) {
-        hold(&app, &account).await?;
-    }
     Ok((etag(account.row.version), ok(SettingsView::new(&account.settings.document))))
 }
 
@@ -149,7 +128,10 @@ fn apply(app: &App, document: &mut SettingsDocument, patch: SettingsPatch) -> Re
     if let Some(value) = patch.max_queued_bytes {
         document.max_queued_bytes = quota("max_queued_bytes", value)?;
     }
-    document.paused = patch.paused.unwrap_or(document.paused);
+    if let Some(paused) = patch.paused {
+        let since = document.paused_since.unwrap_or_else(|| app.engine.now().wall.as_millis());
+        document.paused_since = paused.then_some(since);
+    }
     AccountSettings::new(document.clone())?;
     Ok(())
 }
@@ -168,71 +150,12 @@ async fn store(
     app.catalogue.account(no).ok_or_else(ApiError::not_found)
 }
 
-/// The destinations of an account whose lanes are paused now, or are not.
-async fn lanes(app: &App, account: AccountNo, paused: bool) -> Result<Vec<DestinationNo>, ApiError> {
-    let numbers: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
-    let found = app.engine.look(move |view| {
-        let is_paused = |no: &DestinationNo| {
-            view.lane(*no).is_some_and(|lane| matches!(lane.state().standing, Standing::Paused { .. }))
-        };
-        numbers.into_iter().filter(|no| is_paused(no) == paused).collect()
-    });
-    Ok(found.await?)
-}
-
-async fn paused_by_themselves(
-    app: &App,
-    account: AccountNo,
-) -> Result<std::collections::BTreeSet<String>, ApiError> {
-    let numbers = lanes(app, account, true).await?;
-    Ok(numbers
-        .into_iter()
-        .filter_map(|no| app.catalogue.destination_id(no))
-        .map(|id| id.to_string())
-        .collect())
-}
-
-async fn command(app: &App, numbers: &[DestinationNo], command: Command) -> Result<(), ApiError> {
-    for some in numbers.chunks(AT_A_TIME) {
-        try_join_all(some.iter().map(|no| app.engine.command(*no, command))).await?;
-    }
-    Ok(())
-}
-
-/// Pauses every lane of an account that is not. A destination that is switched off stays switched off.
-async fn hold(app: &App, account: &AccountEntry) -> Result<(), ApiError> {
-    let numbers = lanes(app, account.row.no, false).await?;
-    let off = app.engine.look(move |view| {
-        let is_off = |no: &DestinationNo| {
-            view.lane(*no).is_some_and(|lane| matches!(lane.state().standing, Standing::Disabled { .. }))
-        };
-        numbers.into_iter().filter(|no| !is_off(no)).collect::<Vec<_>>()
-    });
-    command(app, &off.await?, Command::Pause).await
-}
-
-/// Resumes every lane of an account, but for those that were paused by themselves.
-async fn go_on(app: &App, account: &AccountEntry) -> Result<(), ApiError> {
-    let mut numbers = lanes(app, account.row.no, true).await?;
-    let document = &account.settings.document;
-    numbers.retain(|no| app.catalogue.destination_id(*no).is_some_and(|id| !document.stays_paused(id)));
-    command(app, &numbers, Command::Resume { skip_head: false }).await
-}
-
-/// Pauses the lanes of accounts that say so: a stop may have come before they all were. With `all`, every account is
-/// paused: for a restored backup, which must not send what was sent since.
-pub(crate) async fn pause_at_start(app: &App, all: bool) -> Result<(), ApiError> {
+/// Pauses every account: for a restored backup, which must not send what was sent since.
+pub(crate) async fn pause_all(app: &App) -> Result<(), ApiError> {
     for account in app.catalogue.accounts() {
-        let mut account = account;
-        if all && !account.settings.document.paused {
-            let mut document = account.settings.document.clone();
-            document.paused = true;
-            document.paused_before = paused_by_themselves(app, account.row.no).await?;
-            account = store(app, &account, document, None).await?;
-        }
-        if account.settings.document.paused {
-            hold(app, &account).await?;
-        }
+        let mut document = account.settings.document.clone();
+        document.paused_since.get_or_insert(app.engine.now().wall.as_millis());
+        store(app, &account, document, None).await?;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use tidegate_store::catalogue::{AuditEntry, Change, Changed, Edit};
 use tidegate_store::{AccountNo, DestinationNo};
 
 use super::entry::{AccountEntry, DestinationEntry, EventTypeEntry, KeyEntry, RouteEntry};
-use super::state::State;
 use super::{ChangeError, Shared};
+use crate::catalogue::SettingsDocument;
 use crate::policy::Compiled;
 
 /// The numbers of what was added, in the order of the edits.
@@ -25,7 +25,7 @@ pub(crate) struct Done {
 /// An edit that is understood, ready for memory.
 enum Ready {
     AddAccount(AccountEntry),
-    SetAccount(AccountEntry),
+    SetAccount(AccountEntry, Vec<Arc<DestinationEntry>>),
     DropAccount(AccountNo),
     AddKey([u8; 32], KeyEntry),
     DropKey(tidegate_core::id::KeyId),
@@ -40,16 +40,9 @@ enum Ready {
 
 /// What the engine has to hear of.
 enum Tell {
-    Open(Arc<DestinationEntry>, Pause),
+    Open(Arc<DestinationEntry>),
     Adopt(Arc<DestinationEntry>),
     Retire(DestinationNo),
-}
-
-/// Whether a new lane starts paused.
-#[derive(PartialEq)]
-enum Pause {
-    Yes,
-    No,
 }
 
 pub(super) async fn change(
@@ -67,7 +60,7 @@ pub(super) async fn change(
         Changed::Missing => return Err(ChangeError::Missing),
     };
     let mut tell = Vec::new();
-    take_in(shared, ready, &done, &mut tell)?;
+    take_in(shared, ready, &done, &mut tell);
     for what in tell {
         inform(&shared.engine, what).await?;
     }
@@ -77,7 +70,7 @@ pub(super) async fn change(
 fn understand(shared: &Shared, edit: &Edit) -> Result<Ready, Invalid> {
     Ok(match edit {
         Edit::AddAccount(row) => Ready::AddAccount(AccountEntry::new(row.clone())?),
-        Edit::SetAccount(row) => Ready::SetAccount(AccountEntry::new(row.clone())?),
+        Edit::SetAccount(row) => set_account(shared, AccountEntry::new(row.clone())?)?,
         Edit::DropAccount(no) => Ready::DropAccount(*no),
         Edit::AddKey(row) => Ready::AddKey(row.hash, KeyEntry::new(row)?),
         Edit::DropKey(id) => Ready::DropKey(*id),
@@ -101,7 +94,7 @@ fn compile(shared: &Shared, row: &tidegate_store::catalogue::Destination) -> Res
     shared.compiler.compile(row, &account)
 }
 
-fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>) -> Result<(), Invalid> {
+fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>) {
     let (mut accounts, mut destinations) = (done.accounts.iter(), done.destinations.iter());
     let mut state = shared.write();
     for edit in ready {
@@ -110,7 +103,13 @@ fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>
                 entry.row.no = accounts.next().copied().unwrap_or(entry.row.no);
                 state.put_account(entry);
             }
-            Ready::SetAccount(entry) => set_account(shared, &mut state, entry, tell)?,
+            Ready::SetAccount(entry, destinations) => {
+                state.put_account(entry);
+                for destination in destinations {
+                    state.put_destination(Arc::clone(&destination));
+                    tell.push(Tell::Adopt(destination));
+                }
+            }
             Ready::DropAccount(no) => tell.extend(state.drop_account(no).into_iter().map(Tell::Retire)),
             Ready::AddKey(hash, entry) => state.put_key(hash, entry),
             Ready::DropKey(id) => state.drop_key(id),
@@ -118,9 +117,7 @@ fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>
                 entry.row.no = destinations.next().copied().unwrap_or(entry.row.no);
                 let entry = Arc::new(entry);
                 state.put_destination(Arc::clone(&entry));
-                let paused =
-                    state.tenant(entry.row.account).is_some_and(|tenant| tenant.settings.document.paused);
-                tell.push(Tell::Open(entry, if paused { Pause::Yes } else { Pause::No }));
+                tell.push(Tell::Open(entry));
             }
             Ready::SetDestination(entry) => {
                 let entry = Arc::new(entry);
@@ -137,46 +134,36 @@ fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>
             Ready::DropEventType(account, event_type) => state.drop_event_type(account, &event_type),
         }
     }
-    Ok(())
 }
 
-/// Other defaults make other policies: every destination of the account gets its own anew.
-fn set_account(
-    shared: &Shared,
-    state: &mut State,
-    entry: AccountEntry,
-    tell: &mut Vec<Tell>,
-) -> Result<(), Invalid> {
+/// Other defaults make other policies: every destination of the account gets its own anew, before anything is locked.
+fn set_account(shared: &Shared, entry: AccountEntry) -> Result<Ready, Invalid> {
     let no = entry.row.no;
-    let before = state.accounts.get(&no).map(|old| old.settings.document.defaults.clone());
-    let same = before.is_some_and(|defaults| defaults == entry.settings.document.defaults);
-    state.put_account(entry);
-    let (Some(account), Some(tenant)) = (state.accounts.get(&no).cloned(), state.tenant(no)) else {
-        return Ok(());
+    let state = shared.read();
+    let before = state.accounts.get(&no).map(|old| Arc::clone(&old.settings));
+    let same = |before: &SettingsDocument, after: &SettingsDocument| {
+        before.defaults == after.defaults && before.paused_since == after.paused_since
     };
-    if same {
-        return Ok(());
+    if before.is_some_and(|before| same(&before.document, &entry.settings.document)) {
+        return Ok(Ready::SetAccount(entry, Vec::new()));
     }
-    let rows: Vec<_> = tenant.destinations.values().map(|old| old.row.clone()).collect();
-    for row in rows {
-        let compiled = shared.compiler.compile(&row, &account)?;
-        let entry = Arc::new(DestinationEntry::new(row, compiled));
-        state.put_destination(Arc::clone(&entry));
-        tell.push(Tell::Adopt(entry));
-    }
-    Ok(())
+    let rows: Vec<_> = state
+        .tenant(no)
+        .map(|tenant| tenant.destinations.values().map(|old| old.row.clone()).collect())
+        .unwrap_or_default();
+    drop(state);
+    let compile = |row| {
+        shared.compiler.compile(&row, &entry).map(|compiled| Arc::new(DestinationEntry::new(row, compiled)))
+    };
+    let destinations = rows.into_iter().map(compile).collect::<Result<_, _>>()?;
+    Ok(Ready::SetAccount(entry, destinations))
 }
 
 async fn inform(engine: &Engine, what: Tell) -> Result<(), ChangeError> {
     match what {
-        Tell::Open(entry, pause) => {
-            engine.open(lane(&entry, None));
-            if pause == Pause::Yes {
-                engine.command(entry.row.no, Command::Pause).await.map_err(|_| ChangeError::Stopped)?;
-            }
-        }
+        Tell::Open(entry) => engine.open(lane(&entry, None)),
         Tell::Adopt(entry) => {
-            engine.adopt(entry.row.no, Arc::clone(&entry.policy), Arc::clone(&entry.endpoint))
+            engine.adopt(entry.row.no, Arc::clone(&entry.policy), Arc::clone(&entry.endpoint));
         }
         Tell::Retire(no) => engine.command(no, Command::Retire).await.map_err(|_| ChangeError::Stopped)?,
     }
@@ -190,6 +177,7 @@ pub(super) fn lane(entry: &DestinationEntry, stored: Option<tidegate_store::lane
         account: entry.row.account,
         policy: Arc::clone(&entry.policy),
         endpoint: Arc::clone(&entry.endpoint),
+        disabled: stored.is_none() && !entry.spec.document.active,
         stored,
     }
 }

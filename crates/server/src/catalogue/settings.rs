@@ -1,13 +1,11 @@
 //! The settings of an account: defaults for all policies, quotas, pause.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tidegate_core::id::DestinationId;
 use tidegate_core::invalid::Invalid;
 use tidegate_core::retry::RetryPolicy;
-use tidegate_core::time::Millis;
+use tidegate_core::time::{Millis, Timestamp};
 
 use super::entry::read;
 use super::routing::RetryDocument;
@@ -36,18 +34,15 @@ pub(crate) struct SettingsDocument {
     /// Above so many bytes of waiting payloads, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_queued_bytes: Option<u64>,
-    /// Nothing is sent.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) paused: bool,
-    /// Destinations that were paused by themselves when the account was: they stay so when it goes on.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) paused_before: BTreeSet<String>,
+    /// Since when nothing is sent, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) paused_since: Option<i64>,
 }
 
 impl SettingsDocument {
-    /// Whether this destination stays paused when the account goes on.
-    pub(crate) fn stays_paused(&self, id: DestinationId) -> bool {
-        self.paused_before.contains(&id.to_string())
+    /// Since when the whole account is paused.
+    pub(crate) fn paused(&self) -> Option<Timestamp> {
+        self.paused_since.map(Timestamp::from_millis)
     }
 }
 

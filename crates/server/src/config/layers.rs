@@ -148,7 +148,7 @@ fn flatten(table: &toml::Table) -> Vec<(String, Written)> {
                 all.extend(flatten(inner).into_iter().map(|(rest, value)| (format!("{key}.{rest}"), value)));
             }
             toml::Value::Array(list) => {
-                all.push((key.clone(), Written::Many(list.iter().map(text).collect())))
+                all.push((key.clone(), Written::Many(list.iter().map(text).collect())));
             }
             value => all.push((key.clone(), Written::One(text(value)))),
         }

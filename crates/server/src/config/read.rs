@@ -21,7 +21,7 @@ pub(super) fn read(layers: &Layers) -> Result<Config, Problems> {
         data_dir: reader.one("data_dir").into(),
         allow_destinations: reader.list("allow_destinations", "ranges such as 10.0.0.0/8"),
         https_only: reader.boolean("https_only"),
-        retention: reader.duration("retention", hour, Millis::days(365)),
+        retention: reader.duration("retention", Millis::seconds(1), Millis::days(365)),
         max_age: reader.duration("max_age", hour, Millis::days(30)),
         max_in_flight: reader.number("max_in_flight", 1, 100_000),
         max_event_bytes: reader.size("max_event_size", 1 << 10, 64 << 20),

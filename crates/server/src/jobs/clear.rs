@@ -47,7 +47,7 @@ async fn revive(app: &App, account: AccountNo, destination: DestinationNo) {
     }
     let Some(endpoint) = nowhere() else { return };
     let policy = Arc::new(Policy::default());
-    app.engine.open(NewLane { destination, account, policy, endpoint, stored: None });
+    app.engine.open(NewLane { destination, account, policy, endpoint, disabled: false, stored: None });
     // An engine that has left has nothing to retire.
     let _left = app.engine.command(destination, Command::Retire).await;
     until_done(app, account, destination, Withdrawn::DestinationDeleted).await;

@@ -66,6 +66,7 @@ impl Compiler {
         let ground = Ground {
             defaults: defaults(&account.settings.document.defaults).unwrap_or_default(),
             timeout_params: self.timeout_params.clone(),
+            account_paused: account.settings.document.paused(),
         };
         let (policy, mut faults) = super::compile(&document.policies, &ground, Reading::Stored);
         let (endpoint, more) = endpoint::compile(&document, &secrets)?;
@@ -142,14 +143,15 @@ fn defaults(map: &Map<String, Value>) -> Result<PolicyDocument, Invalid> {
             check_range(MAX_AGE, seconds, 1, most)?;
         }
     }
-    let changes: PolicyChanges = serde_path_to_error::deserialize(Objects(Value::Object(map))).map_err(|error| {
-        let path = error.path().to_string();
-        Invalid::new(
-            if path == "." { "" } else { &path },
-            error.into_inner(),
-            "policies in the words of a destination",
-        )
-    })?;
+    let changes: PolicyChanges =
+        serde_path_to_error::deserialize(Objects(Value::Object(map))).map_err(|error| {
+            let path = error.path().to_string();
+            Invalid::new(
+                if path == "." { "" } else { &path },
+                error.into_inner(),
+                "policies in the words of a destination",
+            )
+        })?;
     let mut document = PolicyDocument::default();
     changes.apply(&mut document)?;
     Ok(document)

@@ -143,7 +143,12 @@ fn spawn(arguments: &[String], home: &Path) -> Child {
     let log = File::options().create(true).append(true).open(home.join("log")).expect("the log opens");
     // The benchmarks run these tests with the release binary.
     let binary = std::env::var_os("TIDEGATE_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into());
-    Command::new(binary)
+    let mut command = Command::new(binary);
+    // What tells the tests where their tools are is no setting of the server, which would refuse it.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
+        command.env_remove(name);
+    }
+    command
         .args(arguments)
         .current_dir(home)
         .env("TIDEGATE_BOOTSTRAP_KEY", KEY)

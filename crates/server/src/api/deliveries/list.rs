@@ -5,7 +5,7 @@
 
 use axum::extract::State;
 use serde::Deserialize;
-use tidegate_core::delivery::{HoldReason, Status};
+use tidegate_core::delivery::HoldReason;
 use tidegate_core::gate;
 use tidegate_core::order::Ordering;
 use tidegate_core::sequence::Sequence;
@@ -76,10 +76,9 @@ impl Sieve {
         self.reason.is_some() || self.status.is_some_and(|status| status.stage() == Stage::Open)
     }
     fn passes(self, standing: &Standing) -> bool {
+        let held = |reason| !standing.status.is_final() && standing.is_held_by(reason);
         self.status.is_none_or(|status| status.word() == standing.status.word())
-            && self.reason.is_none_or(|reason| standing.is_held_by(reason))
-            && (self.reason.is_none()
-                || !(standing.status.is_final() || standing.status == Status::Delivering))
+            && self.reason.is_none_or(held)
     }
 }
 

@@ -111,7 +111,7 @@ fn look(view: &View<'_>, destination: DestinationNo, delivery: &Delivery) -> Sta
         Decision::Go(_) | Decision::Nothing => {}
     }
     // A time of its own says more about this delivery than what holds all of them.
-    if let (Status::RetryScheduled { at, reason }, false) = (standing.status, standing.status.is_final())
+    if let Status::RetryScheduled { at, reason } = standing.status
         && view.now.wall < at
     {
         standing.hold_reason = Some(match reason {

@@ -56,9 +56,6 @@ pub(super) async fn create(
     let audit = caller.audit(app, "destination.create", id, &json!({"name": draft.document.name}));
     let done = app.catalogue.change(vec![Edit::AddDestination(row)], Some(audit)).await?;
     let no = done.destinations.first().copied().ok_or_else(ApiError::not_found)?;
-    if !draft.document.active {
-        app.engine.command(no, Command::Disable(DisabledCause::ByRequest)).await?;
-    }
     let entry = app.catalogue.destination(no).ok_or_else(ApiError::not_found)?;
     Ok((entry, made))
 }

@@ -125,10 +125,13 @@ pub(super) async fn warn(
                 asked.filter(|(_, (_, delivery))| !arrived_late(delivery)).take(MAX_ASKED)
             {
                 let Some(lane) = view.lane(*destination) else { continue };
-                if let Decision::Wait(wait) = lane.explain(view.now, delivery).decision
-                    && wait.will_expire
-                {
-                    doubts.push((index, *destination, wait.hold.to_string()));
+                let explanation = lane.explain(view.now, delivery);
+                if explanation.will_expire() {
+                    let why = match explanation.decision {
+                        Decision::Wait(wait) => wait.hold.to_string(),
+                        _ => "there is too little time left to send it".to_owned(),
+                    };
+                    doubts.push((index, *destination, why));
                 }
             }
             (events, doubts)
