@@ -7,7 +7,7 @@ use std::hint::black_box;
 use tidegate_core::policy::Policy;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_sim::chance::Chance;
-use tidegate_sim::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View};
+use tidegate_sim::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View, Storage};
 use tidegate_sim::scenario;
 use tidegate_sim::traffic::{Arrivals, Source, Template};
 use tidegate_sim::world::{Latency, Model};
@@ -92,6 +92,7 @@ fn resident_after(days: i64) -> f64 {
         start,
         slots: 1_000,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations: (0..50).map(destination).collect(),
         sources: (0..50).map(source).collect(),
         faults: Faults::default(),

@@ -1,216 +1,189 @@
-//! What survives a crash: open deliveries and lanes, in memory, behind the verbs of the store.
+//! What survives a crash: open deliveries, lanes and what owners asked for, behind the verbs of the store.
 //!
-//! Correctness runs will use the real SQLite store through the same verbs; this one is for experiments that need speed.
-//! Nothing reaches it but through [`Memory::accept`], [`Memory::settle`] and [`Memory::save_lane`], and the driver calls
-//! these only at a commit, so what a crash takes with it is exactly what was not committed.
+//! ```text
+//!   node ── commit(group) ──►┐
+//!        ── refill(lane) ───►│ Backing ─┬─► Memory   the reference: a map, for experiments that need speed
+//!        ── stale, expiry ──►│          └─► Sqlite   the real store, in a directory of its own: for runs with faults
+//!        ── restart(how) ───►┘
+//! ```
+//!
+//! Nothing reaches a backing but through [`Backing::commit`], so what a crash takes with it is exactly what was not
+//! committed. Both give the same answers: one seed is one trace, whichever of the two stands behind it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod folder;
+mod memory;
+mod sqlite;
 
-use tidegate_core::delivery::{Delivery, OwnTime, Place, Status};
-use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::SavedLane;
-use tidegate_core::order::Line;
+use std::sync::Arc;
+
+use tidegate_core::delivery::Delivery;
+use tidegate_core::id::{AttemptId, EventId};
+use tidegate_core::lane::{Attempt, LastStop, Report, SavedLane};
 use tidegate_core::policy::Policy;
-use tidegate_core::refill::{Group, Refill, Wanted};
+use tidegate_core::refill::Refill;
+use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
-use tidegate_engine::dispatcher::{Lane, LaneId};
+use tidegate_engine::dispatcher::{AccountNo, Lane, LaneId, Mark};
+
+use memory::Memory;
+use sqlite::Sqlite;
+
+/// Stale deliveries that the sweeper takes at once; the next round takes the rest.
+const SWEEP: usize = 1_000;
+
+/// Which of the two stands behind a simulated node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Storage {
+    /// A map: for experiments with policies.
+    #[default]
+    Memory,
+    /// The real store: for runs that show that nothing is lost.
+    Sqlite,
+}
+
+/// One thing that is to be written.
+#[derive(Debug)]
+pub enum Op {
+    /// An event with its delivery is accepted.
+    Accept {
+        /// For which destination.
+        lane: LaneId,
+        /// The event.
+        event: EventId,
+        /// Its delivery.
+        delivery: Box<Delivery>,
+        /// Who publishes it again if it is lost.
+        publisher: u32,
+    },
+    /// A delivery has a new state. One that is final already stays so.
+    Settle {
+        /// Of which destination.
+        lane: LaneId,
+        /// The delivery as it is now.
+        delivery: Box<Delivery>,
+        /// The attempt that led to it, if one did.
+        attempt: Option<(AttemptId, Attempt, Report)>,
+        /// For the lane, once it is committed.
+        mark: Mark,
+        /// Said by the commit: whether it was open until then.
+        changed: bool,
+    },
+    /// A lane has a new state.
+    Save {
+        /// Which lane.
+        lane: LaneId,
+        /// The state behind its gates.
+        state: Vec<u8>,
+        /// What its timeouts have learned: seldom.
+        timeouts: Option<Vec<u8>>,
+    },
+}
+
+/// What a node that starts again finds.
+#[derive(Debug)]
+pub struct Restarted {
+    /// How the last life ended, as far as the store knows.
+    pub last_stop: LastStop,
+    /// The highest number that was ever given to anything that was stored.
+    pub sequence: Sequence,
+    /// Each destination, in the order of the set-up.
+    pub lanes: Vec<RestartedLane>,
+}
+
+/// A destination that is found again.
+#[derive(Debug)]
+pub struct RestartedLane {
+    /// Its state, if it was ever stored.
+    pub saved: Option<SavedLane>,
+    /// Whether anything of it is open.
+    pub backlog: bool,
+}
 
 /// The durable state of a simulated node.
-#[derive(Debug, Default)]
-pub struct Memory {
-    lanes: Vec<Stored>,
-    /// Open deliveries with an expiry, by that.
-    expiries: BTreeSet<(Timestamp, usize, Place)>,
-    open: usize,
+#[derive(Debug)]
+pub enum Backing {
+    /// In memory.
+    Memory(Memory),
+    /// In the real store.
+    Sqlite(Box<Sqlite>),
 }
 
-#[derive(Debug, Default)]
-struct Stored {
-    open: BTreeMap<Place, Delivery>,
-    /// State and timeouts, encoded: so that every restart reads what the real store would hold.
-    saved: Option<(Vec<u8>, Vec<u8>)>,
-}
+impl Backing {
+    /// An empty one, with these destinations.
+    pub fn new(storage: Storage, now: Timestamp, destinations: &[(AccountNo, Arc<Policy>)]) -> Self {
+        match storage {
+            Storage::Memory => Self::Memory(Memory::new(destinations.len())),
+            Storage::Sqlite => Self::Sqlite(Box::new(Sqlite::new(now, destinations))),
+        }
+    }
 
-impl Memory {
-    /// Room for one more lane.
-    pub fn add_lane(&mut self) {
-        self.lanes.push(Stored::default());
-    }
-    /// Open deliveries of a lane.
-    pub fn open(&self, lane: LaneId) -> impl Iterator<Item = &Delivery> {
-        self.lanes[lane.index()].open.values()
-    }
-    /// How many these are.
+    /// Deliveries of a lane that are not final.
     pub fn open_count(&self, lane: LaneId) -> usize {
-        self.lanes[lane.index()].open.len()
+        match self {
+            Self::Memory(memory) => memory.open_count(lane.index()),
+            Self::Sqlite(sqlite) => sqlite.open_count(lane.index()),
+        }
     }
-    /// Open deliveries of all lanes.
-    pub const fn open_total(&self) -> usize {
-        self.open
+    /// Deliveries of all lanes that are not final.
+    pub fn open_total(&self) -> usize {
+        match self {
+            Self::Memory(memory) => memory.open_total(),
+            Self::Sqlite(sqlite) => sqlite.open_total(),
+        }
     }
-    /// A lane's state as it was last stored.
-    pub fn saved_lane(&self, index: usize) -> Option<SavedLane> {
-        let (state, timeouts) = self.lanes[index].saved.as_ref()?;
-        Some(SavedLane::decode(state, Some(timeouts)).expect("it was encoded here"))
+    /// The first of a lane's oldest `looks` open deliveries that is such a one.
+    pub fn find_open(
+        &self,
+        lane: LaneId,
+        looks: usize,
+        such: impl FnMut(&Delivery) -> bool,
+    ) -> Option<Delivery> {
+        match self {
+            Self::Memory(memory) => memory.find_open(lane.index(), looks, such),
+            Self::Sqlite(sqlite) => sqlite.find_open(lane.index(), looks, such),
+        }
     }
 
-    /// A delivery is accepted.
-    pub fn accept(&mut self, lane: LaneId, delivery: &Delivery) {
-        if delivery.status.is_final() {
-            return;
+    /// Writes a group: all of it or nothing. Says in each settled one whether it was open until then.
+    pub fn commit(&mut self, now: Timestamp, group: &mut [Op]) {
+        match self {
+            Self::Memory(memory) => memory.commit(group),
+            Self::Sqlite(sqlite) => sqlite.commit(now, group),
         }
-        if let Some(expiry) = delivery.expires_at {
-            self.expiries.insert((expiry, lane.index(), delivery.place));
-        }
-        self.open += 1;
-        self.lanes[lane.index()].open.insert(delivery.place, delivery.clone());
     }
 
-    /// A delivery has a new state. One that is final already stays so. Says whether anything changed.
-    pub fn settle(&mut self, lane: LaneId, delivery: &Delivery) -> bool {
-        let open = &mut self.lanes[lane.index()].open;
-        if !delivery.status.is_final() {
-            return open.get_mut(&delivery.place).map(|stored| stored.clone_from(delivery)).is_some();
+    /// The first open deliveries of each shelf and line of `lane`.
+    pub fn refill(&mut self, lane: &Lane, now: Timestamp) -> Refill {
+        match self {
+            Self::Memory(memory) => memory.refill(lane, now),
+            Self::Sqlite(sqlite) => sqlite.refill(lane, now),
         }
-        if let Some(expiry) = delivery.expires_at {
-            self.expiries.remove(&(expiry, lane.index(), delivery.place));
-        }
-        let ended = open.remove(&delivery.place).is_some();
-        self.open -= usize::from(ended);
-        ended
-    }
-
-    /// A lane has a new state.
-    pub fn save_lane(&mut self, lane: LaneId, saved: &SavedLane) {
-        self.lanes[lane.index()].saved = Some((saved.encode_state(), saved.encode_timeouts()));
     }
 
     /// When the next open delivery goes stale.
     pub fn next_expiry(&self) -> Option<Timestamp> {
-        self.expiries.first().map(|(at, ..)| *at)
+        match self {
+            Self::Memory(memory) => memory.next_expiry(),
+            Self::Sqlite(sqlite) => sqlite.next_expiry(),
+        }
     }
 
-    /// Open deliveries that are stale at `now`: the sweeper ends those that no lane has in memory.
+    /// Open deliveries that are stale at `now`, each with its destination: the sweeper ends those that no lane has in
+    /// memory.
     pub fn stale(&self, now: Timestamp) -> Vec<(usize, Delivery)> {
-        (self.expiries.iter())
-            .take_while(|(at, ..)| *at <= now)
-            .filter_map(|(_, lane, place)| Some((*lane, self.lanes[*lane].open.get(place)?.clone())))
-            .collect()
+        let mut stale = match self {
+            Self::Memory(memory) => memory.stale(now),
+            Self::Sqlite(sqlite) => sqlite.stale(now),
+        };
+        stale.sort_by_key(|(lane, delivery)| (delivery.expires_at, *lane, delivery.place));
+        stale
     }
 
-    /// The first open deliveries of each shelf and line of `lane`.
-    pub fn refill(&self, lane: &Lane, now: Timestamp) -> Refill {
-        let open = self.lanes[lane.id().index()].open.values();
-        let waits =
-            |delivery: &&Delivery| matches!(delivery.status, Status::RetryScheduled { at, .. } if at > now);
-        let (mut timed, due): (Vec<&Delivery>, Vec<&Delivery>) = open.partition(waits);
-        timed.sort_by_key(|delivery| own_time(delivery));
-        let policy = lane.policy();
-        let (lined, free): (Vec<&Delivery>, Vec<&Delivery>) =
-            due.into_iter().partition(|delivery| policy.ordering.line(delivery).is_some());
-        let mut search = Search { policy, wanted: lane.wanted(), refill: Refill::default() };
-        search.take_free(&free);
-        let heads = search.take_timed(&timed);
-        search.take_lines(lined, lane.halted(), &heads);
-        search.refill
-    }
-}
-
-/// One refill: a walk over what is open. The real store does the same with an index per part.
-struct Search<'a> {
-    policy: &'a Policy,
-    wanted: Wanted,
-    refill: Refill,
-}
-
-impl Search<'_> {
-    fn group(&self, delivery: &Delivery) -> Group {
-        Group { priority: delivery.priority, quiet: self.policy.quiet.mask_for(&delivery.event_type) }
-    }
-
-    /// Those that keep no order, in order of place.
-    fn take_free(&mut self, free: &[&Delivery]) {
-        let mut counts: HashMap<Group, usize> = HashMap::new();
-        for delivery in free {
-            let group = self.group(delivery);
-            let count = counts.entry(group).or_default();
-            *count += 1;
-            if *count <= self.wanted.per_shelf {
-                self.refill.deliveries.push((*delivery).clone());
-            } else if *count == self.wanted.per_shelf + 1 {
-                self.refill.more.shelves.push(group);
-            }
+    /// The process ends as `last_stop` says, and another one starts.
+    pub fn restart(&mut self, last_stop: LastStop) -> Restarted {
+        match self {
+            Self::Memory(memory) => memory.restart(last_stop),
+            Self::Sqlite(sqlite) => sqlite.restart(last_stop),
         }
-    }
-
-    /// Those that wait for their own time, by that. Returns the lines that such a one heads, and whether it was taken.
-    fn take_timed(&mut self, timed: &[&Delivery]) -> HashMap<Line, bool> {
-        let cut = timed.get(self.wanted.timed).map(|delivery| own_time(delivery).0);
-        self.refill.more.timed_from = cut;
-        let mut heads = HashMap::new();
-        for delivery in timed {
-            // Deliveries of one time stay together: the lane remembers the rest by its time alone.
-            let taken = cut.is_none_or(|cut| own_time(delivery).0 < cut);
-            if taken {
-                self.refill.deliveries.push((*delivery).clone());
-            }
-            let retries =
-                matches!(delivery.status, Status::RetryScheduled { reason: OwnTime::RetryBackoff, .. });
-            if let Some(line) = self.policy.ordering.line(delivery).filter(|_| retries) {
-                heads.insert(line, taken);
-            }
-        }
-        heads
-    }
-
-    /// The first of each line that does not stand and whose head does not wait for its next retry.
-    fn take_lines(
-        &mut self,
-        mut lined: Vec<&Delivery>,
-        halted: &[(Line, DeliveryId)],
-        waiting: &HashMap<Line, bool>,
-    ) {
-        // One that was tried has its turn before those of an earlier place.
-        lined.sort_by_key(|delivery| (delivery.attempts_made == 0, delivery.place));
-        let mut counts: HashMap<Line, Option<usize>> = halted
-            .iter()
-            .map(|(line, _)| line)
-            .chain(waiting.keys())
-            .map(|line| (line.clone(), None))
-            .collect();
-        let mut heads: HashMap<Group, usize> = HashMap::new();
-        let mut behind_waiting: BTreeSet<Line> = BTreeSet::new();
-        for delivery in lined {
-            let line =
-                self.policy.ordering.line(delivery).expect("the caller has seen that it stands in one");
-            let group = self.group(delivery);
-            let count = counts.entry(line.clone()).or_insert_with(|| {
-                let heads = heads.entry(group).or_default();
-                *heads += 1;
-                (*heads <= self.wanted.lines).then_some(0)
-            });
-            match count {
-                Some(count) => {
-                    *count += 1;
-                    if *count <= self.wanted.per_line {
-                        self.refill.deliveries.push(delivery.clone());
-                    } else if *count == self.wanted.per_line + 1 {
-                        self.refill.more.lines.push(line);
-                    }
-                }
-                // If the lane gets the head that waits, it must know that there is more behind it.
-                None if waiting.get(&line) == Some(&true) => behind_waiting.extend([line]),
-                None if waiting.contains_key(&line) || halted.iter().any(|(stands, _)| *stands == line) => {}
-                None => self.refill.more.other_lines.push(group),
-            }
-        }
-        self.refill.more.lines.extend(behind_waiting);
-    }
-}
-
-fn own_time(delivery: &Delivery) -> (Timestamp, Place) {
-    match delivery.status {
-        Status::RetryScheduled { at, .. } => (at, delivery.place),
-        _ => (Timestamp::MIN, delivery.place),
     }
 }

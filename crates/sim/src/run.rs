@@ -14,6 +14,7 @@ mod node;
 mod setup;
 mod watch;
 
+pub use crate::backing::Storage;
 pub use node::{Sim, Work};
 pub use setup::{Commit, Destination, Faults, Setup};
 pub use watch::{Note, Observer, View};

@@ -1,5 +1,6 @@
 //! Goal: a backlog far larger than a lane's memory is delivered whole, in order, without walking past what may not go.
-//! Method: thousands of keys, scheduled deliveries and held types, with outages and crashes; oracles watch every step.
+//! Method: thousands of keys, scheduled deliveries and held types, with outages and crashes; oracles watch every step. On the
+//! real store for some seeds, on the reference for more.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::sync::Arc;
@@ -12,13 +13,13 @@ use tidegate_core::retry::{Jitter, RetryPolicy};
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_sim::chance::Chance;
 use tidegate_sim::oracle::Oracles;
-use tidegate_sim::run::{Commit, Destination, Faults, Setup, Sim};
+use tidegate_sim::run::{Commit, Destination, Faults, Setup, Sim, Storage};
 use tidegate_sim::traffic::{Arrivals, Source, Template};
 use tidegate_sim::world::{Latency, Model, Outages, TroubleKind};
 
 const START: Timestamp = Timestamp::from_millis(1_772_906_400_000);
 
-fn world(seed: u64, ordering: Ordering, faults: Faults) -> Setup {
+fn world(seed: u64, ordering: Ordering, faults: Faults, storage: Storage) -> Setup {
     let retry = RetryPolicy::new(6, [5, 20, 60].map(Millis::seconds).to_vec(), Jitter::Full).unwrap();
     let spec = WindowSpec {
         timezone: "UTC".into(),
@@ -68,14 +69,16 @@ fn world(seed: u64, ordering: Ordering, faults: Faults) -> Setup {
         start: START,
         slots: 400,
         commit: Commit::Grouped(Millis::new(3)),
+        storage,
         destinations: vec![destination],
         sources,
         faults,
     }
 }
 
-fn check(seed: u64, ordering: Ordering, faults: Faults) {
-    let setup = world(seed, ordering, faults);
+/// Runs it and gives back its trace.
+fn check(seed: u64, ordering: Ordering, faults: Faults, storage: Storage) -> u64 {
+    let setup = world(seed, ordering, faults, storage);
     let oracles = Oracles::new(&setup);
     let mut sim = Sim::new(setup, oracles);
     let mut most = 0;
@@ -92,28 +95,40 @@ fn check(seed: u64, ordering: Ordering, faults: Faults) {
     let work = sim.work();
     assert!(work.refills <= 5_900 / 4 && work.wakes <= 4 * 5_900, "seed {seed}, {ordering:?}: {work:?}");
     assert!(most <= 4_000, "a lane keeps a window of the backlog, not {most}");
+    sim.trace()
 }
+
+const CRASHES: Faults =
+    Faults { crash_every: Some(Millis::minutes(3)), clean_stops: 0.2, lost_wakes: 0.1, clock_steps: None };
 
 #[test]
 fn a_large_backlog_is_delivered_whole_and_in_order() {
     for ordering in [Ordering::None, Ordering::Key, Ordering::Fifo] {
         for seed in 0..10 {
-            check(seed, ordering, Faults::default());
+            check(seed, ordering, Faults::default(), Storage::Memory);
         }
     }
 }
 
 #[test]
 fn and_so_it_is_with_crashes() {
-    let faults = Faults {
-        crash_every: Some(Millis::minutes(3)),
-        clean_stops: 0.2,
-        lost_wakes: 0.1,
-        clock_steps: None,
-    };
     for ordering in [Ordering::None, Ordering::Key, Ordering::Fifo] {
         for seed in 0..10 {
-            check(seed, ordering, faults);
+            check(seed, ordering, CRASHES, Storage::Memory);
+        }
+    }
+}
+
+/// With more lines than a lane asks for, the store brings them in the order of their keys and the reference in the order of
+/// their heads: both are right, and the traces differ. Without keys there is but one answer.
+#[test]
+fn and_so_it_is_on_the_real_store() {
+    for faults in [Faults::default(), CRASHES] {
+        check(0, Ordering::Key, faults, Storage::Sqlite);
+        for ordering in [Ordering::None, Ordering::Fifo] {
+            let traces =
+                [Storage::Sqlite, Storage::Memory].map(|storage| check(1, ordering, faults, storage));
+            assert_eq!(traces[0], traces[1], "{ordering:?}, {faults:?}");
         }
     }
 }

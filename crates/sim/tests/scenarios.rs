@@ -13,7 +13,7 @@ use tidegate_sim::oracle::order::Order;
 use tidegate_sim::oracle::quiet::Quiet;
 use tidegate_sim::oracle::rate::Rate;
 use tidegate_sim::report::Report;
-use tidegate_sim::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View};
+use tidegate_sim::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, Storage, View};
 use tidegate_sim::scenario::ALL;
 use tidegate_sim::traffic::{Arrivals, Source, Template};
 use tidegate_sim::world::{Buffer, Latency, Model};
@@ -79,6 +79,7 @@ fn world(policy: Policy) -> Setup {
         start: start(),
         slots: 100,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations: vec![Destination { name: "one".into(), account: 0, policy, model }],
         sources: vec![Source {
             destination: 0,

@@ -48,7 +48,7 @@ impl Liveness {
         let lane = &view.dispatcher.lanes()[index];
         // Half of the node may be denied to a lane that has not proved itself.
         let room = view.dispatcher.in_flight() < self.slots / 4;
-        let first = view.backing.open(lane.id()).take(LOOKS).find(|delivery| {
+        let first = view.backing.find_open(lane.id(), LOOKS, |delivery| {
             let explanation = lane.explain(view.now, delivery);
             !lane.in_flight().any(|(flying, _)| flying.id == delivery.id)
                 && matches!(explanation.decision, Decision::Go(_))

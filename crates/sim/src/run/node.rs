@@ -1,22 +1,27 @@
-//! One simulated node: the heap of what is to happen, and what happens then. What goes wrong is in [`faults`].
+//! One simulated node: the heap of what is to happen, and what happens then. What is written and
+//! read is in [`storing`], what goes wrong in [`faults`].
 
 mod faults;
+mod storing;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use tidegate_core::delivery::Delivery;
-use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{LaneState, LastStop, SavedLane};
+use tidegate_core::draw::Draw;
+use tidegate_core::id::{DeliveryId, EventId};
+use tidegate_core::lane::{LaneState, LastStop};
 use tidegate_core::policy::Policy;
 use tidegate_core::refill::Refill;
+use tidegate_core::sequence::Sequence;
 use tidegate_core::settle::{Incoming, accept};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
-use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Effect, Input, LaneId, Mark, Sending};
+use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Effect, Input, LaneId, Sending};
+
+use storing::Kept;
 
 use super::{Commit, Faults, Note, Observer, Setup, View};
-use crate::backing::Memory;
+use crate::backing::{Backing, Op};
 use crate::chance::Chance;
 use crate::traffic::Source;
 use crate::world::{Answer, Model};
@@ -58,14 +63,6 @@ struct Flight {
     life: u32,
 }
 
-/// What waits for the next commit.
-#[derive(Debug)]
-enum Op {
-    Accept(LaneId, Box<Delivery>, u32),
-    Settle(LaneId, Box<Delivery>, Mark),
-    Save(LaneId, Box<SavedLane>),
-}
-
 /// A publisher, and how far it has got.
 #[derive(Debug)]
 struct Publisher {
@@ -81,7 +78,8 @@ pub struct Sim<O> {
     events: BinaryHeap<Reverse<(i64, u64, Event)>>,
     planned: u64,
     dispatcher: Dispatcher,
-    backing: Memory,
+    backing: Backing,
+    kept: Vec<Kept>,
     inbox: VecDeque<Input>,
     effects: Vec<Effect>,
     ops: Vec<Op>,
@@ -105,7 +103,7 @@ pub struct Sim<O> {
     wake_planned: Option<i64>,
     clock_set_at: i64,
     sweep_planned: Option<Timestamp>,
-    sequence: u64,
+    sequence: Sequence,
     work: Work,
     trace: u64,
     /// The watcher, for its results.
@@ -118,12 +116,12 @@ impl<O: Observer> Sim<O> {
         let mut chance = Chance::new(setup.seed);
         let mut models = Vec::with_capacity(setup.destinations.len());
         let mut policies = Vec::with_capacity(setup.destinations.len());
-        let mut backing = Memory::default();
         for (label, destination) in (1_u64..).zip(setup.destinations) {
             models.push((destination.model, chance.fork(label), 0));
             policies.push((AccountNo(destination.account), Arc::new(destination.policy)));
-            backing.add_lane();
         }
+        let backing = Backing::new(setup.storage, setup.start, &policies);
+        let kept = policies.iter().map(|_| Kept::default()).collect();
         let publishers = (1_u64..).zip(setup.sources);
         let publishers = publishers
             .map(|(label, source)| Publisher { source, made: 0, chance: chance.fork(label) })
@@ -135,6 +133,7 @@ impl<O: Observer> Sim<O> {
             planned: 0,
             dispatcher: Dispatcher::new(setup.slots),
             backing,
+            kept,
             inbox: VecDeque::new(),
             effects: Vec::new(),
             ops: Vec::new(),
@@ -158,7 +157,7 @@ impl<O: Observer> Sim<O> {
             wake_planned: None,
             clock_set_at: i64::MIN / 2,
             sweep_planned: None,
-            sequence: 0,
+            sequence: Sequence::default(),
             work: Work::default(),
             trace: 0xcbf2_9ce4_8422_2325,
             observer,
@@ -197,7 +196,7 @@ impl<O: Observer> Sim<O> {
         &self.dispatcher
     }
     /// The store, to look at.
-    pub const fn backing(&self) -> &Memory {
+    pub const fn backing(&self) -> &Backing {
         &self.backing
     }
     /// A destination's model, to look at.
@@ -301,8 +300,10 @@ impl<O: Observer> Sim<O> {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send { lane, sending } => self.send(lane, sending),
-                Effect::Settle { lane, delivery, mark, .. } => self.settle(lane, delivery, mark),
-                Effect::SaveLane { lane } => self.save_lane(lane),
+                Effect::Settle { lane, delivery, attempt, mark } => {
+                    self.settle(lane, delivery, attempt, mark);
+                }
+                Effect::SaveLane { lane } => self.save_lane(lane, false),
                 Effect::Refill { lane } => self.refill(lane),
                 Effect::Held { lane, reason, since, until } => {
                     self.tell(&Note::Held(lane, reason, since, until));
@@ -359,17 +360,16 @@ impl<O: Observer> Sim<O> {
 
     fn publish(&mut self, index: u32) {
         let now = self.now().wall;
-        self.sequence += 1;
+        let first = self.number(2);
+        let number = Sequence::from_stored(first.get() + 1);
         let publisher = &mut self.publishers[index as usize];
         let template = &publisher.source.template;
         let key = template.keys.map(|keys| Arc::from(format!("key-{}", publisher.chance.below(keys))));
         let late = template.told_after.map(|most| publisher.chance.below(most.get().unsigned_abs()));
         let destination = publisher.source.destination;
         let incoming = Incoming {
-            id: DeliveryId::from_bits(
-                (u128::from(now.as_millis().unsigned_abs()) << 80) | u128::from(self.sequence),
-            ),
-            sequence: self.sequence,
+            id: DeliveryId::numbered(number, salt(number)),
+            sequence: number.get(),
             event_type: template.event_type.clone(),
             occurred_at: late.map(|late| now - Millis::new(late.cast_signed())),
             expires_at: None,
@@ -380,16 +380,15 @@ impl<O: Observer> Sim<O> {
         };
         let delivery = accept(now, incoming, &self.policies[destination].1, &template.terms);
         let lane = self.dispatcher.lanes()[destination].id();
-        match self.commit {
-            Commit::Instant => self.accepted(lane, delivery),
-            Commit::Grouped(_) => self.store(Op::Accept(lane, Box::new(delivery), index)),
-        }
+        let event = EventId::numbered(first, salt(first));
+        self.write(Op::Accept { lane, event, delivery: Box::new(delivery), publisher: index });
     }
 
-    fn accepted(&mut self, lane: LaneId, delivery: Delivery) {
-        self.backing.accept(lane, &delivery);
-        self.tell(&Note::Accepted(lane, &delivery));
-        self.inbox.push_back(Input::Accepted { lane, delivery });
+    /// The first of `count` numbers in a row.
+    fn number(&mut self, count: u64) -> Sequence {
+        let (first, last) = self.sequence.next(self.now().wall, count);
+        self.sequence = last;
+        first
     }
 
     fn send(&mut self, lane: LaneId, sending: Sending) {
@@ -438,81 +437,6 @@ impl<O: Observer> Sim<O> {
         });
     }
 
-    fn settle(&mut self, lane: LaneId, delivery: Box<Delivery>, mark: Mark) {
-        if let Commit::Grouped(_) = self.commit {
-            self.store(Op::Settle(lane, delivery, mark));
-            self.save_lane(lane);
-        } else {
-            self.settled(lane, &delivery, mark);
-        }
-    }
-
-    fn settled(&mut self, lane: LaneId, delivery: &Delivery, mark: Mark) {
-        if self.backing.settle(lane, delivery) {
-            self.tell(&Note::Settled(lane, delivery));
-        }
-        self.inbox.push_back(Input::Saved { lane, mark });
-    }
-
-    fn save_lane(&mut self, lane: LaneId) {
-        if let Commit::Grouped(_) = self.commit {
-            let saved = self.dispatcher.lane(lane).save(self.now());
-            self.store(Op::Save(lane, Box::new(saved)));
-        }
-    }
-
-    fn store(&mut self, op: Op) {
-        self.ops.push(op);
-        if let (Commit::Grouped(latency), false) = (self.commit, self.commit_planned) {
-            self.commit_planned = true;
-            self.plan_at(self.mono + latency.get(), Event::Commit);
-        }
-    }
-
-    fn commit(&mut self) {
-        self.commit_planned = false;
-        for op in std::mem::take(&mut self.ops) {
-            match op {
-                Op::Accept(lane, delivery, _) => self.accepted(lane, *delivery),
-                Op::Settle(lane, delivery, mark) => self.settled(lane, &delivery, mark),
-                Op::Save(lane, saved) => self.backing.save_lane(lane, &saved),
-            }
-        }
-    }
-
-    fn refill(&mut self, lane: LaneId) {
-        self.work.refills += 1;
-        match self.commit {
-            Commit::Instant => {
-                let refill = self.backing.refill(self.dispatcher.lane(lane), self.now().wall);
-                self.inbox.push_back(Input::Refilled { lane, refill });
-            }
-            // Reading takes a moment, and what was read is a moment old when it comes.
-            Commit::Grouped(latency) => {
-                self.plan_at(self.mono + latency.get(), Event::ReadRefill(lane, self.life));
-            }
-        }
-    }
-
-    fn read_refill(&mut self, lane: LaneId, life: u32) {
-        if life != self.life || self.down {
-            return;
-        }
-        let refill = self.backing.refill(self.dispatcher.lane(lane), self.now().wall);
-        self.refills.push(Some(refill));
-        let place = u32::try_from(self.refills.len() - 1).expect("few refills");
-        self.plan_at(self.mono + 1, Event::HandRefill(lane, place));
-    }
-
-    fn hand_refill(&mut self, lane: LaneId, place: u32) {
-        if let Some(refill) = self.refills.get_mut(place as usize).and_then(Option::take) {
-            self.inbox.push_back(Input::Refilled { lane, refill });
-        }
-        if self.refills.iter().all(Option::is_none) {
-            self.refills.clear();
-        }
-    }
-
     fn wake(&mut self, at: i64) {
         if self.wake_planned != Some(at) || self.down {
             return;
@@ -527,16 +451,9 @@ impl<O: Observer> Sim<O> {
         self.work.wakes += 1;
         self.inbox.push_back(Input::Wake);
     }
+}
 
-    /// Hands what went stale to its lane, which may not have it in memory.
-    fn sweep(&mut self) {
-        self.sweep_planned = None;
-        if self.down {
-            return;
-        }
-        for (index, delivery) in self.backing.stale(self.now().wall - SWEEP_AFTER) {
-            let lane = self.dispatcher.lanes()[index].id();
-            self.inbox.push_back(Input::Overdue { lane, delivery: Box::new(delivery) });
-        }
-    }
+/// The part of an id that nobody need guess here: it follows from the number, so that no chance is used up for it.
+const fn salt(number: Sequence) -> Draw {
+    Draw(number.get().wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }

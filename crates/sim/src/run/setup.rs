@@ -3,6 +3,7 @@
 use tidegate_core::policy::Policy;
 use tidegate_core::time::{Millis, Timestamp};
 
+use crate::backing::Storage;
 use crate::traffic::Source;
 use crate::world::Model;
 
@@ -17,6 +18,8 @@ pub struct Setup {
     pub slots: u32,
     /// How results reach the store.
     pub commit: Commit,
+    /// What the store is.
+    pub storage: Storage,
     /// Where to.
     pub destinations: Vec<Destination>,
     /// What, and when.

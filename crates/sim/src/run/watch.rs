@@ -5,7 +5,7 @@ use tidegate_core::lane::Aftermath;
 use tidegate_core::time::{Now, Timestamp};
 use tidegate_engine::dispatcher::{Dispatcher, LaneId, Sending};
 
-use crate::backing::Memory;
+use crate::backing::Backing;
 use crate::world::Answer;
 
 /// What an observer may look at.
@@ -15,7 +15,7 @@ pub struct View<'a> {
     /// The machine.
     pub dispatcher: &'a Dispatcher,
     /// The store.
-    pub backing: &'a Memory,
+    pub backing: &'a Backing,
 }
 
 /// What happened.

@@ -11,7 +11,7 @@ use super::Progress;
 use super::count::Count;
 use crate::oracle::rate::Rate;
 use crate::report::{Finding, Picture, Report};
-use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View};
+use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, Storage, View};
 use crate::series::Series;
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Buffer, Latency, Model, Trouble, TroubleKind};
@@ -167,6 +167,7 @@ fn world(seed: u64, shaping: Shaping, troubles: &[Trouble]) -> Setup {
         start: start(),
         slots: 2_000,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations: vec![Destination {
             name: "warehouse".into(),
             account: 0,

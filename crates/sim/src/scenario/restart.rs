@@ -15,7 +15,7 @@ use super::Progress;
 use crate::chance::Chance;
 use crate::oracle::Oracles;
 use crate::report::{Finding, Picture, Report};
-use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View};
+use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, Storage, View};
 use crate::series::Series;
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Latency, Limiter, Model, Outages, Says, Trouble, TroubleKind};
@@ -29,12 +29,12 @@ const REST: Millis = Millis::days(3);
 
 /// Runs it for a simulated day.
 pub fn run(seed: u64, progress: Progress<'_>) -> Report {
-    run_for(seed, FAULTS, progress)
+    run_for(seed, FAULTS, Storage::Sqlite, progress)
 }
 
 /// Runs it with faults for `length`, then heals.
-pub fn run_for(seed: u64, length: Millis, progress: Progress<'_>) -> Report {
-    let setup = world(seed, length);
+pub fn run_for(seed: u64, length: Millis, storage: Storage, progress: Progress<'_>) -> Report {
+    let setup = world(seed, length, storage);
     let series = Series::new(START, START + length + Millis::hours(12), 360);
     let observer = ((Oracles::new(&setup), Crashes::default()), series);
     let destinations = setup.destinations.len();
@@ -105,7 +105,7 @@ impl Observer for Crashes {
 }
 
 /// The world: one destination per policy, and all of them together in the last.
-pub fn world(seed: u64, length: Millis) -> Setup {
+pub fn world(seed: u64, length: Millis, storage: Storage) -> Setup {
     let mut chance = Chance::new(seed ^ 0x5eed);
     let end = START + length;
     let destinations = destinations(end, &mut chance);
@@ -142,6 +142,7 @@ pub fn world(seed: u64, length: Millis) -> Setup {
         start: START,
         slots: 60,
         commit: Commit::Grouped(Millis::new(3)),
+        storage,
         destinations,
         sources,
         faults,

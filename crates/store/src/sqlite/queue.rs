@@ -15,11 +15,13 @@ pub(super) struct Queue<T> {
 struct Inner<T> {
     waiting: VecDeque<T>,
     closed: bool,
+    /// The thread is woken when so many wait.
+    wake_at: usize,
 }
 
 impl<T> Queue<T> {
     pub(super) const fn new() -> Self {
-        let inner = Inner { waiting: VecDeque::new(), closed: false };
+        let inner = Inner { waiting: VecDeque::new(), closed: false, wake_at: 1 };
         Self { inner: Mutex::new(inner), arrived: Condvar::new() }
     }
 
@@ -35,8 +37,11 @@ impl<T> Queue<T> {
             return Err(item);
         }
         inner.waiting.push_back(item);
+        let enough = inner.waiting.len() >= inner.wake_at;
         drop(inner);
-        self.arrived.notify_one();
+        if enough {
+            self.arrived.notify_one();
+        }
         Ok(())
     }
 
@@ -64,8 +69,14 @@ impl<T> Queue<T> {
         }
     }
 
-    /// All that waits, as long as `fits` says so, at least one; waits up to `patience` for the first.
-    pub(super) fn take(&self, patience: Duration, mut fits: impl FnMut(&T) -> bool) -> Taken<T> {
+    /// All that waits, as long as `fits` says so, at least one; waits up to `patience` for the first, and then a moment for
+    /// as many as `gather` names.
+    pub(super) fn take(
+        &self,
+        patience: Duration,
+        gather: (usize, Duration),
+        mut fits: impl FnMut(&T) -> bool,
+    ) -> Taken<T> {
         let mut inner = self.lock();
         if inner.waiting.is_empty() && !inner.closed {
             let waited = self
@@ -73,7 +84,16 @@ impl<T> Queue<T> {
                 .wait_timeout_while(inner, patience, |inner| inner.waiting.is_empty() && !inner.closed);
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let mut items = Vec::new();
+        let (enough, moment) = gather;
+        if inner.waiting.len() < enough && !inner.closed {
+            inner.wake_at = enough;
+            let gathered = self
+                .arrived
+                .wait_timeout_while(inner, moment, |inner| inner.waiting.len() < enough && !inner.closed);
+            inner = gathered.unwrap_or_else(PoisonError::into_inner).0;
+            inner.wake_at = 1;
+        }
+        let mut items = Vec::with_capacity(inner.waiting.len());
         while let Some(next) = inner.waiting.front() {
             if !fits(next) && !items.is_empty() {
                 break;

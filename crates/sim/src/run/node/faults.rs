@@ -8,6 +8,7 @@ use tidegate_core::time::Millis;
 use tidegate_engine::dispatcher::{Dispatcher, Input};
 
 use super::{Event, Note, Observer, Op, Sim};
+use crate::backing::Restarted;
 
 /// By then lanes have been stored anew after the clock was set.
 const CLOCK_SAVED: Millis = Millis::seconds(1);
@@ -36,7 +37,7 @@ impl<O: Observer> Sim<O> {
         self.refills.iter_mut().for_each(|refill| *refill = None);
         // A publisher without an answer publishes again.
         for op in std::mem::take(&mut self.ops) {
-            if let Op::Accept(_, _, publisher) = op {
+            if let Op::Accept { publisher, .. } = op {
                 self.unsent.push(publisher);
             }
         }
@@ -62,7 +63,7 @@ impl<O: Observer> Sim<O> {
         }
         self.settle_down();
         for index in 0..self.dispatcher.lanes().len() {
-            self.save_lane(self.dispatcher.lanes()[index].id());
+            self.save_lane(self.dispatcher.lanes()[index].id(), true);
         }
         self.commit();
         self.settle_down();
@@ -72,12 +73,20 @@ impl<O: Observer> Sim<O> {
         let now = self.now();
         self.down = false;
         self.wake_planned = None;
+        self.forget_kept();
+        let Restarted { last_stop, sequence, lanes } = self.backing.restart(self.last_stop);
+        self.sequence = sequence;
         self.dispatcher = Dispatcher::new(self.slots);
-        for (index, (account, policy)) in self.policies.clone().into_iter().enumerate() {
-            let fresh = || LaneState::new(&policy, now).save(&policy, now);
-            let saved = self.backing.saved_lane(index).unwrap_or_else(fresh);
-            let state = saved.restore(&policy, now, self.last_stop);
-            self.dispatcher.open(account, policy, state, true);
+        for ((account, policy), lane) in self.policies.clone().into_iter().zip(lanes) {
+            let known = lane.saved.is_some();
+            let state = match lane.saved {
+                Some(saved) => saved.restore(&policy, now, last_stop),
+                None => LaneState::new(&policy, now),
+            };
+            let id = self.dispatcher.open(account, policy, state, lane.backlog);
+            if known {
+                self.save_lane(id, false);
+            }
         }
         self.tell(&Note::Restarted);
         for publisher in std::mem::take(&mut self.unsent) {

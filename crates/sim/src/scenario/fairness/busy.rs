@@ -7,7 +7,7 @@ use tidegate_core::time::{Millis, Timestamp};
 
 use super::super::count::Count;
 use crate::report::Finding;
-use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View};
+use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, Storage, View};
 use crate::series::Series;
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Latency, Model};
@@ -116,6 +116,7 @@ fn world(seed: u64, start: Timestamp, begins: Timestamp, past: Past, rush: Rush)
         start,
         slots: SLOTS,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations: (0..=OTHERS).map(destination).collect(),
         sources,
         faults: Faults::default(),

@@ -8,7 +8,7 @@ use tidegate_core::time::{Millis, Timestamp};
 
 use super::super::count::Count;
 use crate::report::Finding;
-use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View};
+use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, Storage, View};
 use crate::series::Series;
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Latency, Model, Trouble, TroubleKind};
@@ -118,6 +118,7 @@ fn world(seed: u64, start: Timestamp, node: &Node, hang: Hang) -> Setup {
         start,
         slots: node.slots,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations: (0..all).map(destination).collect(),
         // The same ones in every world, some without events, so that chance treats the others alike.
         sources: (0..all).map(source).collect(),

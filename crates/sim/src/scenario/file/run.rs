@@ -9,7 +9,7 @@ use super::tally::Tally;
 use super::{Planned, ScenarioFile};
 use crate::chance::Chance;
 use crate::report::{Finding, Picture, Report};
-use crate::run::{Destination, Faults, Setup, Sim};
+use crate::run::{Destination, Faults, Setup, Sim, Storage};
 use crate::scenario::Progress;
 use crate::series::Series;
 use crate::words::{count, moment, percent, plural, span};
@@ -86,6 +86,7 @@ impl ScenarioFile {
             start: self.start,
             slots: self.slots,
             commit: self.commit,
+            storage: Storage::Memory,
             destinations: (1..).zip(&self.destinations).map(destination).collect(),
             sources: self.sources.clone(),
             faults: self.faults,

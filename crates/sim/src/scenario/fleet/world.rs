@@ -8,7 +8,7 @@ use tidegate_core::time::{Millis, Timestamp};
 use tidegate_core::timeout::TimeoutMode;
 
 use crate::chance::Chance;
-use crate::run::{Commit, Destination, Faults, Setup};
+use crate::run::{Commit, Destination, Faults, Setup, Storage};
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Latency, Model, Trouble, TroubleKind};
 
@@ -176,6 +176,7 @@ pub(super) fn setup(seed: u64, fleet: &[Member], timeout: TimeoutMode, days: i64
         start: START,
         slots: SLOTS,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations: (0..).zip(fleet).map(destination).collect(),
         sources: fleet.iter().enumerate().map(source).collect(),
         faults: Faults::default(),

@@ -11,7 +11,7 @@ use super::{BURST, EVENTS, Night, PER_MINUTE};
 use crate::chance::Chance;
 use crate::oracle::quiet::Quiet;
 use crate::oracle::rate::Rate;
-use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View};
+use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, Storage, View};
 use crate::series::Series;
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Latency, Model};
@@ -140,6 +140,7 @@ fn world(seed: u64, night: &Night, parts: &[Part], evening: Evening) -> Setup {
         start: night.closes() - EVENING,
         slots: 2_000,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations: vec![Destination {
             name: "shop".into(),
             account: 0,

@@ -10,7 +10,7 @@ use tidegate_core::time::{Millis, Timestamp};
 use super::watch::Watch;
 use super::{Shown, Telling, percent};
 use crate::report::{Finding, Picture};
-use crate::run::{Commit, Destination, Faults, Setup, Sim};
+use crate::run::{Commit, Destination, Faults, Setup, Sim, Storage};
 use crate::series::Series;
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Latency, Limiter, Model, Says};
@@ -135,6 +135,7 @@ pub(super) fn world(seed: u64, start: Timestamp, limiter: Limiter, arrivals: Vec
         start,
         slots: 100,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations: vec![Destination { name: "limited".into(), account: 0, policy, model }],
         sources: arrivals.into_iter().map(source).collect(),
         faults: Faults::default(),

@@ -10,7 +10,7 @@ use tidegate_core::time::{Millis, Timestamp};
 use super::watch::{WINDOWS, Watch};
 use super::{Shown, Telling, percent};
 use crate::report::{Finding, Picture};
-use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View};
+use crate::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, Storage, View};
 use crate::series::Series;
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Latency, Limiter, Model, Says};
@@ -102,6 +102,7 @@ fn world(seed: u64, limited: Option<Says>) -> Setup {
         start: START,
         slots: SLOTS,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations,
         sources,
         faults: Faults::default(),

@@ -9,7 +9,7 @@ use tidegate_core::settle::Terms;
 use tidegate_core::time::{Millis, Timestamp};
 
 use crate::chance::Chance;
-use crate::run::{Commit, Destination, Faults, Setup};
+use crate::run::{Commit, Destination, Faults, Setup, Storage};
 use crate::traffic::{Arrivals, Source, Template};
 use crate::world::{Latency, Model, Trouble, TroubleKind};
 
@@ -103,6 +103,7 @@ pub(super) fn setup(seed: u64, retries: Retries) -> Setup {
         start: start(),
         slots: 2_000,
         commit: Commit::Instant,
+        storage: Storage::Memory,
         destinations,
         sources,
         faults: Faults::default(),
