@@ -7,7 +7,7 @@ use std::hint::black_box;
 use tidegate_core::policy::Policy;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_sim::chance::Chance;
-use tidegate_sim::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, View, Storage};
+use tidegate_sim::run::{Commit, Destination, Faults, Note, Observer, Setup, Sim, Storage, View};
 use tidegate_sim::scenario;
 use tidegate_sim::traffic::{Arrivals, Source, Template};
 use tidegate_sim::world::{Latency, Model};
