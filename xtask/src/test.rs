@@ -11,7 +11,7 @@ pub(crate) fn run_all() -> Result<()> {
     let tools = Tools::install()?;
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--locked"]);
-    tests.env("TIDEGATE_TEST_PYTHON", &tools.python);
-    tests.env("TIDEGATE_TEST_NODE_MODULES", &tools.node_modules);
+    tests.env("XTASK_PYTHON", &tools.python);
+    tests.env("XTASK_NODE_MODULES", &tools.node_modules);
     run(&mut tests)
 }

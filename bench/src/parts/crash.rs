@@ -14,8 +14,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let status = Command::new(cargo)
         .args(["test", "--quiet", "--package", "tidegate", "--test", "crash", "--", "--nocapture"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env("TIDEGATE_KILLS", KILLS.to_string())
-        .env("TIDEGATE_BINARY", &bench.place.binary)
+        .env("XTASK_KILLS", KILLS.to_string())
+        .env("XTASK_BINARY", &bench.place.binary)
         .status()
         .context("cannot run the test")?;
     let held = if status.success() { f64::from(KILLS) } else { 0.0 };

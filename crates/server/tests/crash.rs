@@ -1,7 +1,7 @@
 //! The server is killed at random moments under load and started again, many times in a row. The checks read only what the
 //! receivers saw and what the API says.
 //!
-//! `TIDEGATE_KILLS` says how often (the benchmarks ask for 50), `TIDEGATE_SEED` where chance begins.
+//! `XTASK_KILLS` says how often (the benchmarks ask for 50), `XTASK_SEED` where chance begins.
 
 mod kit;
 
@@ -39,7 +39,7 @@ fn number_from(name: &str, default: u64) -> u64 {
 /// Method: publish without pause, kill at random moments (also while it starts), then let it come to rest and compare.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_random_moments_it_loses_nothing_and_keeps_every_bound() {
-    let (kills, seed) = (number_from("TIDEGATE_KILLS", 7), number_from("TIDEGATE_SEED", 1));
+    let (kills, seed) = (number_from("XTASK_KILLS", 7), number_from("XTASK_SEED", 1));
     println!("seed {seed}, {kills} kills");
     let mut dice = Dice::new(seed);
     let mut lives = vec![Life { from: now(), killed_at: None }];

@@ -56,9 +56,9 @@ const ROUTES: &str = "
     /metrics                                 get
 ";
 
-/// Requests for each operation and phase. A longer search: `TIDEGATE_FUZZ_EXAMPLES=500`.
+/// Requests for each operation and phase. A longer search: `XTASK_FUZZ_EXAMPLES=500`.
 const EXAMPLES: &str = "20";
-/// The same requests in each run; a longer search takes another by `TIDEGATE_FUZZ_SEED`.
+/// The same requests in each run; a longer search takes another by `XTASK_FUZZ_SEED`.
 const SEED: &str = "1";
 
 /// `get /v1/accounts/{}` for each operation of the document.
@@ -119,11 +119,11 @@ fn fuzzer(server: &Server, receiver: &Receiver) -> Command {
     // What it remembers between runs would make them differ, so it gets no place to do so.
     fuzzer.current_dir(server.data_dir.parent().expect("the home of the server"));
     fuzzer.env("SCHEMATHESIS_HOOKS", tools::file("hooks.py"));
-    fuzzer.env("TIDEGATE_FUZZ_RECEIVER", receiver.url.trim_start_matches("http://"));
+    fuzzer.env("XTASK_FUZZ_RECEIVER", receiver.url.trim_start_matches("http://"));
     fuzzer.args(["-m", "schemathesis.cli", "--config-file"]).arg(tools::file("schemathesis.toml"));
     fuzzer.args(["run", "--no-color", "--generation-database", "none"]);
-    fuzzer.args(["--max-examples", &setting("TIDEGATE_FUZZ_EXAMPLES", EXAMPLES)]);
-    fuzzer.args(["--seed", &setting("TIDEGATE_FUZZ_SEED", SEED)]);
+    fuzzer.args(["--max-examples", &setting("XTASK_FUZZ_EXAMPLES", EXAMPLES)]);
+    fuzzer.args(["--seed", &setting("XTASK_FUZZ_SEED", SEED)]);
     fuzzer.args(["--request-timeout", "10", "--continue-on-failure", "--no-shrink"]);
     // A stream of events has no end to wait for.
     fuzzer.args(["--exclude-path", "/v1/stream"]);

@@ -15,7 +15,7 @@ from schemathesis import GenerationMode
 from schemathesis.core import NotSet
 from urllib3.util import connection
 
-RECEIVER = os.environ["TIDEGATE_FUZZ_RECEIVER"]
+RECEIVER = os.environ["XTASK_FUZZ_RECEIVER"]
 
 
 @schemathesis.hook

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 /// A Python that has the packages of `requirements.txt`.
 pub(crate) fn python() -> PathBuf {
-    find("TIDEGATE_TEST_PYTHON", "python/bin/python")
+    find("XTASK_PYTHON", "python/bin/python")
 }
 
 /// The packages of `package.json`, for Node.js.
 pub(crate) fn node_modules() -> PathBuf {
-    find("TIDEGATE_TEST_NODE_MODULES", "node/node_modules")
+    find("XTASK_NODE_MODULES", "node/node_modules")
 }
 
 /// A file that lies beside this one.

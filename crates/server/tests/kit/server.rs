@@ -142,7 +142,7 @@ impl Server {
 fn spawn(arguments: &[String], home: &Path) -> Child {
     let log = File::options().create(true).append(true).open(home.join("log")).expect("the log opens");
     // The benchmarks run these tests with the release binary.
-    let binary = std::env::var_os("TIDEGATE_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into());
+    let binary = std::env::var_os("XTASK_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into());
     let mut command = Command::new(binary);
     // What tells the tests where their tools are is no setting of the server, which would refuse it.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
