@@ -1,14 +1,21 @@
 //! Calls of the server's API and of the sink's controls, for all that is not measured itself.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::sink::Stats;
+use crate::stopwatch::now;
 use crate::wire::Wire;
+
+/// A connection that was not used for so long is made anew: the server closes those that rest.
+const RESTED: Duration = Duration::from_secs(5);
 
 /// One keep-alive connection with a key.
 pub(crate) struct Api {
     wire: Wire,
+    used: Instant,
     address: String,
     key: String,
 }
@@ -16,7 +23,7 @@ pub(crate) struct Api {
 impl Api {
     pub(crate) async fn connect(address: &str, key: &str) -> Result<Self> {
         let wire = Wire::connect(address).await?;
-        Ok(Self { wire, address: address.to_owned(), key: key.to_owned() })
+        Ok(Self { wire, used: now(), address: address.to_owned(), key: key.to_owned() })
     }
 
     /// Any call: status and text.
@@ -28,9 +35,13 @@ impl Api {
             self.key,
             body.len()
         );
+        if self.used.elapsed() > RESTED {
+            self.wire = Wire::connect(&self.address).await?;
+        }
         self.wire.write(request.as_bytes()).await?;
         let answer =
             self.wire.read().await?.with_context(|| format!("{method} {path}: closed without an answer"))?;
+        self.used = now();
         let text = String::from_utf8_lossy(self.wire.body(&answer)).into_owned();
         Ok((self.wire.status(&answer), text))
     }

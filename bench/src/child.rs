@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::stack::Stack;
+
 /// A process that ends with its owner.
 pub(crate) struct Process(Child);
 
@@ -52,9 +54,11 @@ impl Process {
 }
 
 /// Starts this program again with a hidden command, and reads the address that it prints.
-pub(crate) fn helper(arguments: &[&str]) -> Result<(Process, String)> {
+pub(crate) fn helper(stack: Stack, arguments: &[&str]) -> Result<(Process, String)> {
     let mut command = Command::new(std::env::current_exe()?);
-    let mut process = Process::spawn(command.args(arguments).stdout(Stdio::piped()).stdin(Stdio::null()))?;
+    let mut process = Process::spawn(
+        command.args(["--stack", stack.word()]).args(arguments).stdout(Stdio::piped()).stdin(Stdio::null()),
+    )?;
     let output = process.0.stdout.take().context("its output is ours")?;
     let mut address = String::new();
     BufReader::new(output).read_line(&mut address)?;

@@ -5,18 +5,21 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{JoinSet, LocalSet};
 
+use crate::stack::{Line, Stack, Target};
 use crate::stopwatch::{now, shared_nanos};
-use crate::wire::Wire;
 
-/// Makes the request for the events with these numbers (`first ..`), sent at this time, at the end of the buffer.
+/// Makes requests of several events each.
 pub(crate) trait Requests: Clone + 'static {
+    /// Where they go.
+    fn target(&self) -> Target;
     /// Events in each request.
     fn events(&self) -> u64;
-    /// Writes the whole request.
-    fn write(&mut self, first: u64, sent_at: u64, buffer: &mut Vec<u8>);
+    /// The body for the events with these numbers (`first ..`), sent at this time.
+    fn body(&self, first: u64, sent_at: u64) -> Vec<u8>;
 }
 
 /// What a generator did.
@@ -35,6 +38,18 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
+    /// Counts the answer to a request of so many events.
+    fn note(&mut self, (status, body): (u16, Bytes), events: u64) {
+        if (200..300).contains(&status) {
+            self.accepted += events;
+            return;
+        }
+        self.refused += 1;
+        if self.refusal.is_empty() {
+            self.refusal = format!("{status} {}", String::from_utf8_lossy(&body));
+        }
+    }
+
     /// Fails if anything was refused.
     pub(crate) fn all_accepted(self) -> Result<Self> {
         if self.refused > 0 {
@@ -46,28 +61,26 @@ impl Sent {
 
 /// Publishes over so many connections, each one request after the other, for a while.
 pub(crate) async fn closed<R: Requests>(
-    address: &str,
+    stack: Stack,
     connections: usize,
     time: Duration,
     requests: R,
 ) -> Result<Sent> {
-    let mut wires = Vec::new();
+    let mut lines = Vec::new();
     for _ in 0..connections {
-        wires.push(Wire::connect(address).await?);
+        lines.push(Line::connect(stack, &requests.target()).await?);
     }
     let (began, began_at, next) = (now(), shared_nanos(), Rc::new(Cell::new(0_u64)));
     let local = LocalSet::new();
     let mut tasks = JoinSet::new();
-    for mut wire in wires {
-        let (mut requests, next) = (requests.clone(), next.clone());
+    for mut line in lines {
+        let (requests, next) = (requests.clone(), next.clone());
         let publish = async move {
-            let (mut sent, mut buffer) = (Sent::default(), Vec::new());
+            let mut sent = Sent::default();
             while began.elapsed() < time {
                 let first = next.get();
                 next.set(first + requests.events());
-                buffer.clear();
-                requests.write(first, 0, &mut buffer);
-                exchange(&mut wire, &buffer, requests.events(), &mut sent).await?;
+                sent.note(line.post(requests.body(first, 0)).await?, requests.events());
             }
             anyhow::Ok(sent)
         };
@@ -81,7 +94,7 @@ pub(crate) async fn closed<R: Requests>(
 
 /// Publishes at a rate, whether or not the earlier ones have been answered; each carries its time of sending.
 pub(crate) async fn open<R: Requests>(
-    address: &str,
+    stack: Stack,
     per_second: f64,
     time: Duration,
     requests: R,
@@ -91,7 +104,7 @@ pub(crate) async fn open<R: Requests>(
     let (local, mut tasks, mut queues) = (LocalSet::new(), JoinSet::new(), Vec::new());
     for _ in 0..CONNECTIONS {
         let (sender, queue) = unbounded_channel();
-        let publish = publish(Wire::connect(address).await?, queue, requests.clone());
+        let publish = publish(Line::connect(stack, &requests.target()).await?, queue, requests.clone());
         tasks.spawn_local_on(publish, &local);
         queues.push(sender);
     }
@@ -117,32 +130,16 @@ pub(crate) async fn open<R: Requests>(
 }
 
 async fn publish<R: Requests>(
-    mut wire: Wire,
+    mut line: Line,
     mut queue: UnboundedReceiver<u64>,
-    mut requests: R,
+    requests: R,
 ) -> Result<Sent> {
-    let (mut sent, mut buffer) = (Sent::default(), Vec::new());
+    let mut sent = Sent::default();
     while let Some(number) = queue.recv().await {
-        buffer.clear();
-        requests.write(number * requests.events(), shared_nanos(), &mut buffer);
-        exchange(&mut wire, &buffer, requests.events(), &mut sent).await?;
+        let body = requests.body(number * requests.events(), shared_nanos());
+        sent.note(line.post(body).await?, requests.events());
     }
     Ok(sent)
-}
-
-async fn exchange(wire: &mut Wire, request: &[u8], events: u64, sent: &mut Sent) -> Result<()> {
-    wire.write(request).await?;
-    let Some(answer) = wire.read().await? else { bail!("the connection was closed without an answer") };
-    let status = wire.status(&answer);
-    if (200..300).contains(&status) {
-        sent.accepted += events;
-    } else {
-        sent.refused += 1;
-        if sent.refusal.is_empty() {
-            sent.refusal = format!("{status} {}", String::from_utf8_lossy(wire.body(&answer)));
-        }
-    }
-    Ok(())
 }
 
 async fn total(mut tasks: JoinSet<Result<Sent>>, began_at: u64) -> Result<Sent> {

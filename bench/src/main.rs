@@ -16,6 +16,7 @@ mod row;
 mod service;
 mod simulation;
 mod sink;
+mod stack;
 mod stopwatch;
 mod wire;
 
@@ -27,6 +28,7 @@ use clap::{Parser, Subcommand};
 use parts::{Bench, Part};
 use row::Row;
 use service::Place;
+use stack::Stack;
 
 /// Measures what the project promises, and prints a table.
 #[derive(Parser)]
@@ -51,6 +53,9 @@ struct Cli {
     /// The server. By default the release binary of this tree.
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// What client, relay and sink are made of.
+    #[arg(long, value_enum, default_value = "hyper")]
+    stack: Stack,
     /// One more argument for each server.
     #[arg(long, allow_hyphen_values = true)]
     server_argument: Vec<String>,
@@ -74,15 +79,15 @@ enum Helper {
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match cli.helper {
         Some(Helper::Sink) => {
             child::end_with_parent();
-            runtime.block_on(sink::run())
+            runtime.block_on(sink::run(cli.stack))
         }
         Some(Helper::Relay { sink }) => {
             child::end_with_parent();
-            runtime.block_on(relay::run(sink))
+            runtime.block_on(relay::run(cli.stack, sink))
         }
         None => runtime.block_on(measure(cli)),
     }
@@ -98,7 +103,7 @@ async fn measure(cli: Cli) -> Result<()> {
         extra: cli.server_argument,
     };
     let picture = cli.picture.unwrap_or_else(|| root.join("bench/results.svg"));
-    let mut bench = Bench::new(place, cli.scale, cli.seconds, cli.pairs);
+    let mut bench = Bench::new(place, cli.stack, cli.scale, cli.seconds, cli.pairs);
     let mut rows: Vec<Row> = Vec::new();
     for part in Part::in_order(&cli.only) {
         eprintln!("measuring: {}", part.name());

@@ -17,6 +17,7 @@ use crate::api::sink_stats;
 use crate::row::Row;
 use crate::service::Place;
 use crate::sink::Stats;
+use crate::stack::Stack;
 use crate::stopwatch::now;
 use crate::{gates, simulation};
 pub(crate) use limits::Limits;
@@ -47,6 +48,8 @@ pub(crate) enum Part {
 /// What the parts share.
 pub(crate) struct Bench {
     pub(crate) place: Place,
+    /// What client, relay and sink are made of.
+    pub(crate) stack: Stack,
     /// Deliveries that wait in `scale`.
     pub(crate) scale: u64,
     /// How long `serve` publishes.
@@ -57,8 +60,8 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) fn new(place: Place, scale: u64, seconds: u64, pairs: usize) -> Self {
-        Self { place, scale, publish: Duration::from_secs(seconds), pairs: pairs.max(1), limits: None }
+    pub(crate) fn new(place: Place, stack: Stack, scale: u64, seconds: u64, pairs: usize) -> Self {
+        Self { place, stack, scale, publish: Duration::from_secs(seconds), pairs: pairs.max(1), limits: None }
     }
 
     /// The limits of this machine, measured once in a run.
@@ -66,7 +69,7 @@ impl Bench {
         if let Some(limits) = self.limits {
             return Ok(limits);
         }
-        let limits = limits::measure().await?;
+        let limits = limits::measure(self.stack).await?;
         self.limits = Some(limits);
         Ok(limits)
     }

@@ -1,71 +1,60 @@
 //! The requests that the generator sends: a payload straight to a sink, or events to the server, alone or in batches.
 
 use crate::load::Requests;
-use crate::payload::{LENGTH, Payload};
+use crate::payload::Payload;
+use crate::stack::Target;
 
 /// The payload and nothing else, to a sink or a relay.
 #[derive(Clone)]
-pub(crate) struct Plain {
-    head: String,
-}
-
-impl Plain {
-    pub(crate) fn to(address: &str) -> Self {
-        let head = format!(
-            "POST /ok/0 HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {LENGTH}\r\n\r\n"
-        );
-        Self { head }
-    }
-}
+pub(crate) struct Plain(pub(crate) Target);
 
 impl Requests for Plain {
+    fn target(&self) -> Target {
+        self.0.clone()
+    }
+
     fn events(&self) -> u64 {
         1
     }
 
-    fn write(&mut self, first: u64, sent_at: u64, buffer: &mut Vec<u8>) {
-        buffer.extend_from_slice(self.head.as_bytes());
-        buffer.extend_from_slice(Payload::new().with(first, sent_at));
+    fn body(&self, first: u64, sent_at: u64) -> Vec<u8> {
+        Payload::new().with(first, sent_at).to_vec()
     }
 }
 
 /// Events of the types `prefix.00000`, `prefix.00001`, …: `pick` says which type an event has.
 #[derive(Clone)]
 pub(crate) struct Publish {
-    head: String,
+    target: Target,
     prefix: &'static str,
-    batch: u64,
+    /// Events in each request; none: one, published alone.
+    batch: Option<u64>,
     pick: fn(u64) -> u64,
 }
 
 impl Publish {
     /// One event in each request.
-    pub(crate) fn singles(address: &str, key: &str, prefix: &'static str, pick: fn(u64) -> u64) -> Self {
-        Self::new(address, key, prefix, None, pick)
+    pub(crate) fn singles(
+        address: &str,
+        key: &'static str,
+        prefix: &'static str,
+        pick: fn(u64) -> u64,
+    ) -> Self {
+        let target = Target { address: address.to_owned(), path: "/v1/outbound-events", key: Some(key) };
+        Self { target, prefix, batch: None, pick }
     }
 
     /// So many events in each request.
     pub(crate) fn batches(
         address: &str,
-        key: &str,
+        key: &'static str,
         prefix: &'static str,
         batch: u64,
         pick: fn(u64) -> u64,
     ) -> Self {
-        Self::new(address, key, prefix, Some(batch), pick)
-    }
-
-    fn new(address: &str, key: &str, prefix: &'static str, batch: Option<u64>, pick: fn(u64) -> u64) -> Self {
-        let path = if batch.is_some() { "/v1/outbound-events/batch" } else { "/v1/outbound-events" };
-        let mut publish = Self { head: String::new(), prefix, batch: batch.unwrap_or(0), pick };
-        let mut body = Vec::new();
-        publish.body(0, 0, &mut body);
-        publish.head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        publish
+        let target =
+            Target { address: address.to_owned(), path: "/v1/outbound-events/batch", key: Some(key) };
+        Self { target, prefix, batch: Some(batch), pick }
     }
 
     fn event(&self, payload: &mut Payload, number: u64, sent_at: u64, buffer: &mut Vec<u8>) {
@@ -80,31 +69,33 @@ impl Publish {
         buffer.extend_from_slice(payload.with(number, sent_at));
         buffer.push(b'}');
     }
-
-    fn body(&self, first: u64, sent_at: u64, buffer: &mut Vec<u8>) {
-        let mut payload = Payload::new();
-        if self.batch == 0 {
-            return self.event(&mut payload, first, sent_at, buffer);
-        }
-        buffer.extend_from_slice(b"{\"events\":[");
-        for number in first..first + self.batch {
-            if number > first {
-                buffer.push(b',');
-            }
-            self.event(&mut payload, number, sent_at, buffer);
-        }
-        buffer.extend_from_slice(b"]}");
-    }
 }
 
 impl Requests for Publish {
-    fn events(&self) -> u64 {
-        self.batch.max(1)
+    fn target(&self) -> Target {
+        self.target.clone()
     }
 
-    fn write(&mut self, first: u64, sent_at: u64, buffer: &mut Vec<u8>) {
-        buffer.extend_from_slice(self.head.as_bytes());
-        self.body(first, sent_at, buffer);
+    fn events(&self) -> u64 {
+        self.batch.unwrap_or(1)
+    }
+
+    fn body(&self, first: u64, sent_at: u64) -> Vec<u8> {
+        let mut payload = Payload::new();
+        let Some(batch) = self.batch else {
+            let mut body = Vec::with_capacity(640);
+            self.event(&mut payload, first, sent_at, &mut body);
+            return body;
+        };
+        let mut body = b"{\"events\":[".to_vec();
+        for number in first..first + batch {
+            if number > first {
+                body.push(b',');
+            }
+            self.event(&mut payload, number, sent_at, &mut body);
+        }
+        body.extend_from_slice(b"]}");
+        body
     }
 }
 
@@ -113,14 +104,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_json_as_long_as_its_head_says() {
-        let mut publish = Publish::batches("h", "k", "bench", 3, |number| number % 100);
-        let mut buffer = Vec::new();
-        publish.write(98, 5, &mut buffer);
-        let text = String::from_utf8(buffer).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
-        let json: serde_json::Value = serde_json::from_str(body).unwrap();
+    fn a_batch_is_json() {
+        let publish = Publish::batches("h", "k", "bench", 3, |number| number % 100);
+        let json: serde_json::Value = serde_json::from_slice(&publish.body(98, 5)).unwrap();
         let types: Vec<_> =
             json["events"].as_array().unwrap().iter().map(|event| event["event_type"].clone()).collect();
         assert_eq!(types, ["bench.00098", "bench.00099", "bench.00000"]);

@@ -25,13 +25,15 @@ pub(crate) struct Message {
 }
 
 impl Wire {
-    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: vec![0; READ], start: 0, end: 0 })
+    /// Speaks over a connection, which should send at once (`TCP_NODELAY`).
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self { stream, buffer: vec![0; READ], start: 0, end: 0 }
     }
 
     pub(crate) async fn connect(address: &str) -> io::Result<Self> {
-        Self::new(TcpStream::connect(address).await?)
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self::new(stream))
     }
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -134,7 +136,7 @@ mod tests {
     async fn messages_are_taken_whole_and_one_after_the_other() -> io::Result<()> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let mut near = Wire::connect(&listener.local_addr()?.to_string()).await?;
-        let mut far = Wire::new(listener.accept().await?.0)?;
+        let mut far = Wire::new(listener.accept().await?.0);
         far.write(
             b"HTTP/1.1 202 Accepted\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 429 x\r\n\r\nHTTP/1.1 200 OK\r\n",
         )

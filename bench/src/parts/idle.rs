@@ -25,7 +25,7 @@ const TIME: Duration = Duration::from_secs(20);
 const DESTINATIONS: u64 = 10;
 
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
-    let (_sink, sink) = helper(&["sink"])?;
+    let (_sink, sink) = helper(bench.stack, &["sink"])?;
     let service = Service::start(&bench.place, "idle").await?;
     let mut api = service.api().await?;
     for index in 0..DESTINATIONS {
@@ -34,13 +34,13 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
     }
     let publish = || Publish::singles(&service.address, KEY, "bench", |number| number % DESTINATIONS);
     // Connections are made and pages are read before it counts.
-    let warm = open(&service.address, PER_SECOND, Duration::from_secs(2), publish()).await?.all_accepted()?;
+    let warm = open(bench.stack, PER_SECOND, Duration::from_secs(2), publish()).await?.all_accepted()?;
     arrived(&sink, warm.accepted).await?;
     reset_sink(&sink, 1).await?;
 
     let file = service.home.join("fsync");
     let syncing = tokio::task::spawn_blocking(move || fsyncs(&file));
-    let sent = open(&service.address, PER_SECOND, TIME, publish()).await?.all_accepted()?;
+    let sent = open(bench.stack, PER_SECOND, TIME, publish()).await?.all_accepted()?;
     let mut latencies = arrived(&sink, sent.accepted).await?.millis();
     let mut fsyncs = syncing.await?.context("cannot measure fsync")?;
 

@@ -48,7 +48,7 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
 
 /// The 99th percentile from publishing to receipt at the healthy destinations.
 async fn p99(bench: &Bench, first: First) -> Result<f64> {
-    let (_sink, sink) = helper(&["sink"])?;
+    let (_sink, sink) = helper(bench.stack, &["sink"])?;
     let service = Service::start(&bench.place, "isolation").await?;
     let mut api = service.api().await?;
     for index in 0..DESTINATIONS {
@@ -67,7 +67,7 @@ async fn p99(bench: &Bench, first: First) -> Result<f64> {
         First::GetsNothing => (PER_SECOND / 2.0, Publish::singles(address, KEY, "bench", healthy)),
         First::Hangs | First::Throttles => (PER_SECOND, Publish::singles(address, KEY, "bench", mixed)),
     };
-    let sent = open(address, per_second, TIME, publish).await?.all_accepted()?;
+    let sent = open(bench.stack, per_second, TIME, publish).await?.all_accepted()?;
     let expected = if first == First::GetsNothing { sent.accepted } else { sent.accepted / 2 };
     Ok(quantile(&mut arrived(&sink, expected).await?.millis(), 0.99))
 }

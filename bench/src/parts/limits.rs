@@ -13,6 +13,7 @@ use crate::child::helper;
 use crate::load::closed;
 use crate::requests::Plain;
 use crate::row::Row;
+use crate::stack::{Stack, Target};
 
 /// Connections of the client, here and in `serve`.
 pub(crate) const CONNECTIONS: usize = 64;
@@ -40,29 +41,29 @@ impl Limits {
     }
 }
 
-pub(crate) async fn measure() -> Result<Limits> {
+pub(crate) async fn measure(stack: Stack) -> Result<Limits> {
     let mut limits = Limits { plain: 0.0, relay: 0.0, relay_cpu: f64::INFINITY };
     for _ in 0..RUNS {
-        limits.plain = limits.plain.max(plain().await?);
-        let (rate, cpu) = relay().await?;
+        limits.plain = limits.plain.max(plain(stack).await?);
+        let (rate, cpu) = relay(stack).await?;
         limits.relay = limits.relay.max(rate);
         limits.relay_cpu = limits.relay_cpu.min(cpu);
     }
     Ok(limits)
 }
 
-async fn plain() -> Result<f64> {
-    let (_process, sink) = helper(&["sink"])?;
-    let sent = closed(&sink, CONNECTIONS, RUN, Plain::to(&sink)).await?.all_accepted()?;
+async fn plain(stack: Stack) -> Result<f64> {
+    let (_process, sink) = helper(stack, &["sink"])?;
+    let sent = closed(stack, CONNECTIONS, RUN, Plain(Target::plain(&sink))).await?.all_accepted()?;
     Ok(sent.accepted as f64 / sent.took)
 }
 
-async fn relay() -> Result<(f64, f64)> {
-    let (_sink, sink) = helper(&["sink"])?;
-    let (process, relay) = helper(&["relay", &sink])?;
+async fn relay(stack: Stack) -> Result<(f64, f64)> {
+    let (_sink, sink) = helper(stack, &["sink"])?;
+    let (process, relay) = helper(stack, &["relay", &sink])?;
     reset_sink(&sink, 1).await?;
     let before = process.cpu_seconds();
-    let sent = closed(&relay, CONNECTIONS, RUN, Plain::to(&relay)).await?.all_accepted()?;
+    let sent = closed(stack, CONNECTIONS, RUN, Plain(Target::plain(&relay))).await?.all_accepted()?;
     let stats = arrived(&sink, sent.accepted).await?;
     let cpu = process.cpu_seconds() - before;
     let took = stats.last_at.saturating_sub(sent.began_at) as f64 / 1e9;

@@ -16,7 +16,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 const TIME: Duration = Duration::from_secs(20);
 
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
-    let (_sink, sink) = helper(&["sink"])?;
+    let (_sink, sink) = helper(bench.stack, &["sink"])?;
     let service = Service::start(&bench.place, "quiet").await?;
     let why = &[Why::Paused, Why::QuietHours, Why::Throttled, Why::Paused];
     Fill { groups: 4, events: 20, why }.apply(&service, &sink).await?;

@@ -37,7 +37,7 @@ struct Fresh {
 }
 
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
-    let (_sink, sink) = helper(&["sink"])?;
+    let (_sink, sink) = helper(bench.stack, &["sink"])?;
     let empty = Service::start(&bench.place, "empty").await?;
     let mut filled = Service::start(&bench.place, "filled").await?;
     let why = &[Why::Paused, Why::QuietHours, Why::Scheduled, Why::Throttled];
@@ -54,11 +54,11 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
     for pair in 0..bench.pairs {
         // Whichever goes second may find the disk busier, so they take turns at it.
         let (without, with) = if pair % 2 == 0 {
-            let without = fresh(&empty, &sink).await?;
-            (without, fresh(&filled, &sink).await?)
+            let without = fresh(bench, &empty, &sink).await?;
+            (without, fresh(bench, &filled, &sink).await?)
         } else {
-            let with = fresh(&filled, &sink).await?;
-            (fresh(&empty, &sink).await?, with)
+            let with = fresh(bench, &filled, &sink).await?;
+            (fresh(bench, &empty, &sink).await?, with)
         };
         for (ratios, ratio) in
             ratios.iter_mut().zip([with.rate / without.rate, with.p50 / without.p50, with.p99 / without.p99])
@@ -97,7 +97,7 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
         Row::note("scale: memory", filled.process.mebibytes("VmRSS"), "MiB").required(Bound::AtMost(500.0)),
     );
     rows.push(Row::note("scale: memory at most", filled.process.mebibytes("VmHWM"), "MiB"));
-    rows.extend(start_up(&mut filled, &sink).await?);
+    rows.extend(start_up(bench, &mut filled, &sink).await?);
     rows.push(
         Row::note("scale: memory after the start", filled.process.mebibytes("VmRSS"), "MiB")
             .required(Bound::AtMost(500.0)),
@@ -115,14 +115,14 @@ async fn fresh_destinations(service: &Service, sink: &str) -> Result<()> {
 }
 
 /// Rate in saturation, then latency at a modest pace.
-async fn fresh(service: &Service, sink: &str) -> Result<Fresh> {
+async fn fresh(bench: &Bench, service: &Service, sink: &str) -> Result<Fresh> {
     let publish = || Publish::singles(&service.address, KEY, "fresh", |number| number % FRESH);
     reset_sink(sink, 1).await?;
-    let sent = closed(&service.address, CONNECTIONS, SATURATED, publish()).await?.all_accepted()?;
+    let sent = closed(bench.stack, CONNECTIONS, SATURATED, publish()).await?.all_accepted()?;
     let stats = arrived(sink, sent.accepted).await?;
     let took = stats.last_at.saturating_sub(sent.began_at) as f64 / 1e9;
     reset_sink(sink, 1).await?;
-    let paced = open(&service.address, PER_SECOND, PACED, publish()).await?.all_accepted()?;
+    let paced = open(bench.stack, PER_SECOND, PACED, publish()).await?.all_accepted()?;
     let mut latencies = arrived(sink, paced.accepted).await?.millis();
     Ok(Fresh {
         rate: sent.accepted as f64 / took,
@@ -132,12 +132,12 @@ async fn fresh(service: &Service, sink: &str) -> Result<Fresh> {
 }
 
 /// Killed and started again: until it is ready, and until a fresh event is received.
-async fn start_up(service: &mut Service, sink: &str) -> Result<Vec<Row>> {
+async fn start_up(bench: &Bench, service: &mut Service, sink: &str) -> Result<Vec<Row>> {
     reset_sink(sink, 1).await?;
     let began = now();
     let ready = service.restart().await?;
     let publish = Publish::singles(&service.address, KEY, "fresh", |number| number % FRESH);
-    open(&service.address, 100.0, Duration::from_millis(10), publish).await?.all_accepted()?;
+    open(bench.stack, 100.0, Duration::from_millis(10), publish).await?.all_accepted()?;
     arrived(sink, 1).await?;
     let delivered = began.elapsed().as_secs_f64();
     Ok(vec![

@@ -86,7 +86,7 @@ async fn run<R: Requests>(
     fan_out: u64,
     requests: impl Fn(&str) -> R,
 ) -> Result<Run> {
-    let (_sink, sink) = helper(&["sink"])?;
+    let (_sink, sink) = helper(bench.stack, &["sink"])?;
     let mut place = bench.place.clone();
     place.extra.extend(["--retention", "1s"].map(String::from));
     let service = Service::start(&place, name).await?;
@@ -98,9 +98,8 @@ async fn run<R: Requests>(
     reset_sink(&sink, fan_out).await?;
     let commits = api.metric("tidegate_commit_seconds_count").await?;
     let cpu = service.process.cpu_seconds();
-    let sent = closed(&service.address, CONNECTIONS, bench.publish, requests(&service.address))
-        .await?
-        .all_accepted()?;
+    let sent =
+        closed(bench.stack, CONNECTIONS, bench.publish, requests(&service.address)).await?.all_accepted()?;
     let expected = sent.accepted * fan_out;
     let stats = arrived(&sink, expected).await?;
     let cpu = service.process.cpu_seconds() - cpu;

@@ -41,7 +41,7 @@ use connection::{Exchanged, Protocol, Unanswered};
 use fault::Fault;
 use idle::Idle;
 
-/// Idle connections kept on a node where nobody says otherwise: an eighth of a usual limit of 8,192 open files.
+/// Idle connections kept where nobody says otherwise.
 const DEFAULT_IDLE_LIMIT: usize = 1_024;
 
 /// What a sender needs to know besides the request.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
+use rustix::process::{Resource, getrlimit};
 use tidegate_core::dial::Guard;
 use tidegate_engine::resolver::Resolver;
 use tidegate_engine::sender::{SenderConfig, trusted_roots};
@@ -31,6 +32,14 @@ pub(super) fn configure(config: &Config, own: SocketAddr) -> anyhow::Result<Send
         roots,
         keep_success_bodies: config.keep_success_bodies,
         own_addresses: vec![own],
+        idle_limit: idle_limit(config),
         ..usual
     })
+}
+
+/// As many idle connections as requests may be in flight, so that a wave that ends leaves its connections to the next
+/// one; but not more than a quarter of the files that may be open.
+fn idle_limit(config: &Config) -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(u64::from(config.max_in_flight).min(files / 4)).unwrap_or(usize::MAX)
 }

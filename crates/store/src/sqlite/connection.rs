@@ -13,7 +13,7 @@ const WRITER_CACHE_KIB: i32 = 64 * 1_024;
 /// The same for each reader; their looks are short.
 const READER_CACHE_KIB: i32 = 8 * 1_024;
 /// What is left of the write-ahead log's file after it was emptied.
-const LOG_LEFT: i64 = 64 << 20;
+const LOG_LEFT: i64 = 96 << 20;
 /// How long to wait for a lock that only a tool of an operator can hold.
 const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 

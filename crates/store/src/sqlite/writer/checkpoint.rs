@@ -3,10 +3,10 @@
 use super::Writer;
 use crate::sqlite::failure::Failure;
 
-/// Pages after which the log is emptied: 32 MiB, a moment's work that is still worth an fsync.
-const LONG: u64 = 8_192;
+/// Pages after which the log is emptied: 64 MiB. A page that many commits have changed is copied once.
+const LONG: u64 = 16_384;
 /// Pages after which readers are waited for, so that it can start over: something pins it.
-const TOO_LONG: u64 = 16 * LONG;
+const TOO_LONG: u64 = 8 * LONG;
 
 impl Writer<'_> {
     /// After a group: copies the log into the file where it has grown long.
