@@ -42,7 +42,7 @@ struct Cli {
     #[arg(long, default_value_t = 5_000_000)]
     scale: u64,
     /// Seconds of publishing in each run of the part `serve`.
-    #[arg(long, default_value_t = 12)]
+    #[arg(long, default_value_t = 8)]
     seconds: u64,
     /// Pairs of runs in `isolation` and `scale`.
     #[arg(long, default_value_t = 5)]

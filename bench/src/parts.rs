@@ -20,7 +20,6 @@ use crate::sink::Stats;
 use crate::stack::Stack;
 use crate::stopwatch::now;
 use crate::{gates, simulation};
-pub(crate) use limits::Limits;
 
 /// One part of the benchmarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,22 +55,11 @@ pub(crate) struct Bench {
     pub(crate) publish: Duration,
     /// Pairs of runs, one with and one without.
     pub(crate) pairs: usize,
-    limits: Option<Limits>,
 }
 
 impl Bench {
     pub(crate) fn new(place: Place, stack: Stack, scale: u64, seconds: u64, pairs: usize) -> Self {
-        Self { place, stack, scale, publish: Duration::from_secs(seconds), pairs: pairs.max(1), limits: None }
-    }
-
-    /// The limits of this machine, measured once in a run.
-    pub(crate) async fn limits(&mut self) -> Result<Limits> {
-        if let Some(limits) = self.limits {
-            return Ok(limits);
-        }
-        let limits = limits::measure(self.stack).await?;
-        self.limits = Some(limits);
-        Ok(limits)
+        Self { place, stack, scale, publish: Duration::from_secs(seconds), pairs: pairs.max(1) }
     }
 }
 
@@ -89,7 +77,7 @@ impl Part {
         match self {
             Self::Simulation => Ok(simulation::measure()),
             Self::Gates => Ok(gates::measure()),
-            Self::Limits => Ok(bench.limits().await?.rows()),
+            Self::Limits => limits::alone(bench).await,
             Self::Serve => serve::measure(bench).await,
             Self::Idle => idle::measure(bench).await,
             Self::Isolation => isolation::measure(bench).await,

@@ -1,26 +1,26 @@
 //! What this machine can do at most, with the same payload and the same number of connections.
 //!
 //! **Plain**: a client and a sink. **Relay**: a client, a relay that answers 202 at once and forwards, and a sink; nothing
-//! is stored. Each is the best of three runs: it is a limit.
+//! is stored.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::arrived;
+use super::{Bench, arrived};
 use crate::api::reset_sink;
 use crate::child::helper;
 use crate::load::closed;
 use crate::requests::Plain;
 use crate::row::Row;
 use crate::stack::{Stack, Target};
+use crate::stopwatch::median;
 
 /// Connections of the client, here and in `serve`.
 pub(crate) const CONNECTIONS: usize = 64;
 const RUN: Duration = Duration::from_secs(4);
-const RUNS: usize = 3;
 
-/// The limits of this machine.
+/// The limits of this machine, in one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Exchanges per second between a client and a sink.
@@ -31,25 +31,29 @@ pub(crate) struct Limits {
     pub(crate) relay_cpu: f64,
 }
 
-impl Limits {
-    pub(crate) fn rows(self) -> Vec<Row> {
-        vec![
-            Row::note("limit: plain exchanges", self.plain, "/s"),
-            Row::note("limit: relay without storage", self.relay, "/s"),
-            Row::note("limit: CPU of the relay per 1,000 events", self.relay_cpu, "s"),
-        ]
-    }
+pub(crate) async fn measure(stack: Stack) -> Result<Limits> {
+    let plain = plain(stack).await?;
+    let (relay, relay_cpu) = relay(stack).await?;
+    Ok(Limits { plain, relay, relay_cpu })
 }
 
-pub(crate) async fn measure(stack: Stack) -> Result<Limits> {
-    let mut limits = Limits { plain: 0.0, relay: 0.0, relay_cpu: f64::INFINITY };
-    for _ in 0..RUNS {
-        limits.plain = limits.plain.max(plain(stack).await?);
-        let (rate, cpu) = relay(stack).await?;
-        limits.relay = limits.relay.max(rate);
-        limits.relay_cpu = limits.relay_cpu.min(cpu);
+/// Only these, three times.
+pub(crate) async fn alone(bench: &Bench) -> Result<Vec<Row>> {
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(measure(bench.stack).await?);
     }
-    Ok(limits)
+    Ok(rows(&runs))
+}
+
+/// What several runs came to: the median of each.
+pub(crate) fn rows(runs: &[Limits]) -> Vec<Row> {
+    let middle = |figure: fn(&Limits) -> f64| median(&mut runs.iter().map(figure).collect::<Vec<_>>());
+    vec![
+        Row::note("limit: plain exchanges", middle(|run| run.plain), "/s"),
+        Row::note("limit: relay without storage", middle(|run| run.relay), "/s"),
+        Row::note("limit: CPU of the relay per 1,000 events", middle(|run| run.relay_cpu), "s"),
+    ]
 }
 
 async fn plain(stack: Stack) -> Result<f64> {

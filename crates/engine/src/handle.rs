@@ -54,8 +54,6 @@ pub struct Started {
     pub lanes: Vec<StoredLane>,
     /// Jobs that go on.
     pub jobs: Vec<Job>,
-    /// Deleted destinations with open deliveries left.
-    pub deleted: Vec<DestinationNo>,
     /// How the last process ended.
     pub last_stop: LastStop,
 }
@@ -82,7 +80,7 @@ pub fn start(config: EngineConfig) -> Result<(Engine, Started), StoreError> {
         // The driver is gone only after everything was committed.
         on_commit: Box::new(move |commit| drop(commits.send(Arrival::Commit(commit)))),
     })?;
-    let Opened { store, last_stop, sequence, catalogue, lanes, jobs, deleted } = opened;
+    let Opened { store, last_stop, sequence, catalogue, lanes, jobs } = opened;
     let parts = Arc::new(Parts {
         clock: Clock::new(),
         chance: Chance::new(),
@@ -95,7 +93,7 @@ pub fn start(config: EngineConfig) -> Result<(Engine, Started), StoreError> {
     let driver = Driver::new(Arc::clone(&parts), config.slots, last_stop, arrivals, inbox.clone());
     tokio::spawn(driver.run());
     keeper::start(&parts, &inbox, config.retention);
-    let started = Started { catalogue, lanes, jobs, deleted, last_stop };
+    let started = Started { catalogue, lanes, jobs, last_stop };
     Ok((Engine { parts, inbox }, started))
 }
 

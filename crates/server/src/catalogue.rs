@@ -156,9 +156,16 @@ impl Catalogue {
     pub(crate) fn destination_count(&self, account: AccountNo) -> usize {
         self.shared.read().tenant(account).map_or(0, |tenant| tenant.destinations.len())
     }
-    /// Its id, for answers; also of a destination that was deleted meanwhile, as far as it is known.
+    /// Its id, for answers; also of one that was deleted.
     pub(crate) fn destination_id(&self, no: DestinationNo) -> Option<DestinationId> {
-        self.shared.read().destinations.get(&no).map(|entry| entry.row.id)
+        let state = self.shared.read();
+        state.destinations.get(&no).map(|entry| entry.row.id).or_else(|| state.deleted.get(&no).copied())
+    }
+    /// The number of a destination of this account by its id or external id, or of one that was deleted by its id.
+    pub(crate) fn destination_ever(&self, account: AccountNo, name: &str) -> Option<DestinationNo> {
+        let state = self.shared.read();
+        let now = state.find_destination(account, name).map(|entry| entry.row.no);
+        now.or_else(|| state.tenant(account)?.deleted.get(&DestinationId::parse(name).ok()?).copied())
     }
 
     /// How often quiet hours were found whose time zone is unknown by now.

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_core::id::ReplayId;
-use tidegate_store::DestinationNo;
+use tidegate_store::catalogue::Deleted;
 use tidegate_store::job::{Job, JobKind, JobState};
 use tokio::sync::watch;
 
@@ -45,11 +45,11 @@ enum Step {
 }
 
 /// Takes up what the last process left: jobs that were running, and deleted destinations with open deliveries.
-pub(crate) fn resume(app: &App, jobs: Vec<Job>, deleted: Vec<DestinationNo>) {
+pub(crate) fn resume(app: &App, jobs: Vec<Job>, left_over: Vec<Deleted>) {
     for job in jobs {
         start(app, job);
     }
-    clear::take_up(app, deleted);
+    clear::take_up(app, left_over);
 }
 
 /// Begins, or goes on with, a job that is stored already.

@@ -54,7 +54,8 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         sender: sending::configure(&config, listener.local_addr()?)?,
     })?;
     let (leave, leaving) = watch::channel(false);
-    let (jobs, deleted) = (std::mem::take(&mut started.jobs), std::mem::take(&mut started.deleted));
+    let jobs = std::mem::take(&mut started.jobs);
+    let left_over = started.catalogue.deleted.iter().filter(|deleted| deleted.has_open).copied().collect();
     let app = assemble(&config, engine.clone(), started, leaving)?;
     let greeting = bootstrap::first_key(&app).await?;
     if config.paused {
@@ -62,7 +63,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         paused.map_err(|error| anyhow::anyhow!("cannot pause: {error}"))?;
     }
     engine.go();
-    jobs::resume(&app, jobs, deleted);
+    jobs::resume(&app, jobs, left_over);
     let address = listener.local_addr()?;
     tracing::info!(%address, data_dir = %config.data_dir.display(), version = env!("CARGO_PKG_VERSION"), "ready");
     if let Some(key) = greeting {

@@ -1,5 +1,5 @@
 -- The attempts for a delivery, the first one first.
--- Index: the primary keys.
+-- Index: attempts_by_delivery.
 select a.delivery_seq, a.number, a.seq, a.salt, a.destination_no, a.started_at, a.response_time, a.timeout, a.outcome, a.probe, n.error,
   n.headers, n.body, d.salt
 from attempts a

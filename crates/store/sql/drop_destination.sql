@@ -1,4 +1,4 @@
--- A destination is deleted: only its number stays.
+-- A destination is deleted: only its number and its id stay.
 -- Index: the primary key.
 update destinations
 set deleted = 1, external_id = null, document = '', secrets = x''

@@ -1,4 +1,4 @@
 -- Their attempts with them.
--- Index: the primary key.
+-- Index: attempts_by_delivery.
 delete from attempts
 where delivery_seq between ?1 and ?2

@@ -21,6 +21,8 @@ pub struct Catalogue {
     pub routes: Vec<Route>,
     /// Event types.
     pub event_types: Vec<EventTypeRow>,
+    /// Destinations that were deleted.
+    pub deleted: Vec<Deleted>,
 }
 
 /// An account.
@@ -95,6 +97,19 @@ pub struct Route {
     pub document: String,
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+/// What is left of a destination that was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    /// Its number.
+    pub no: DestinationNo,
+    /// Its id.
+    pub id: DestinationId,
+    /// Whose it was; the account may be gone, too.
+    pub account: AccountNo,
+    /// Whether deliveries of it are still open: they are to be withdrawn.
+    pub has_open: bool,
 }
 
 /// What is known of an event type, or of all that match a pattern.

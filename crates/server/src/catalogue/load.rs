@@ -62,6 +62,9 @@ fn read(compiler: &Compiler, max_age: Option<Millis>, rows: Rows) -> Result<Stat
             .map_err(|fault| LoadError { what: format!("destination {}", row.id), fault })?;
         state.put_destination(Arc::new(DestinationEntry::new(row, compiled)));
     }
+    for deleted in &rows.deleted {
+        state.put_deleted(deleted);
+    }
     for row in rows.routes {
         let what = row.id.to_string();
         let entry = RouteEntry::new(row).map_err(|fault| LoadError { what, fault })?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_core::id::{AccountId, DestinationId, KeyId, RouteId};
 use tidegate_core::invalid::Invalid;
 use tidegate_core::time::Millis;
+use tidegate_store::catalogue::Deleted;
 use tidegate_store::{AccountNo, DestinationNo};
 
 use super::entry::{AccountEntry, DestinationEntry, EventTypeEntry, KeyEntry, RouteEntry};
@@ -23,6 +24,8 @@ pub(super) struct State {
     pub(super) account_names: HashMap<String, AccountNo>,
     pub(super) keys: HashMap<[u8; 32], Arc<KeyEntry>>,
     pub(super) destinations: HashMap<DestinationNo, Arc<DestinationEntry>>,
+    /// The ids of destinations that were deleted: their deliveries are still there.
+    pub(super) deleted: HashMap<DestinationNo, DestinationId>,
     pub(super) tenants: HashMap<AccountNo, Tenant>,
     /// How long deliveries are tried at most where the account does not say.
     pub(super) max_age: Option<Millis>,
@@ -36,6 +39,8 @@ pub(super) struct Tenant {
     pub(super) settings: Arc<AccountSettings>,
     pub(super) max_age: Option<Millis>,
     pub(super) destinations: BTreeMap<DestinationId, Arc<DestinationEntry>>,
+    /// Destinations that were deleted, for lists of what they got.
+    pub(super) deleted: HashMap<DestinationId, DestinationNo>,
     pub(super) names: HashMap<String, DestinationId>,
     pub(super) routes: BTreeMap<RouteId, Arc<RouteEntry>>,
     pub(super) event_types: BTreeMap<String, Arc<EventTypeEntry>>,
@@ -142,12 +147,22 @@ impl State {
 
     pub(super) fn drop_destination(&mut self, no: DestinationNo) {
         let Some(entry) = self.destinations.remove(&no) else { return };
+        self.deleted.insert(no, entry.row.id);
         let tenant = self.tenant_mut(entry.row.account);
         tenant.destinations.remove(&entry.row.id);
+        tenant.deleted.insert(entry.row.id, no);
         if let Some(name) = &entry.row.external_id {
             tenant.names.remove(name);
         }
         tenant.routes.retain(|_, route| route.row.destination != no);
+    }
+
+    /// One that was deleted in an earlier life of the server.
+    pub(super) fn put_deleted(&mut self, deleted: &Deleted) {
+        self.deleted.insert(deleted.no, deleted.id);
+        if let Some(tenant) = self.tenants.get_mut(&deleted.account) {
+            tenant.deleted.insert(deleted.id, deleted.no);
+        }
     }
 
     pub(super) fn put_route(&mut self, entry: RouteEntry) {

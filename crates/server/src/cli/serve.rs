@@ -14,7 +14,7 @@ pub(super) struct Settings {
     /// The configuration file [default: tidegate.toml, if it is there]
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CONFIG")]
     config: Option<PathBuf>,
-    /// Where the API and the dashboard listen [default: 127.0.0.1:8080]
+    /// Where the API listens [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
     /// Where everything is kept [default: ./tidegate-data]

@@ -9,6 +9,7 @@ use tidegate_core::policy::Policy;
 use tidegate_engine::NewLane;
 use tidegate_engine::dispatcher::Command;
 use tidegate_engine::sender::{Endpoint, Envelope, Settings};
+use tidegate_store::catalogue::Deleted;
 use tidegate_store::list::{DeliveryFilter, PageQuery, Stage};
 use tidegate_store::{AccountNo, DestinationNo};
 
@@ -24,27 +25,20 @@ pub(crate) fn clear(app: &App, account: AccountNo, destination: DestinationNo, b
 }
 
 /// The same for destinations that were deleted in an earlier life of the server.
-pub(super) fn take_up(app: &App, deleted: Vec<DestinationNo>) {
-    if deleted.is_empty() {
+pub(super) fn take_up(app: &App, left_over: Vec<Deleted>) {
+    if left_over.is_empty() {
         return;
     }
     let app = app.clone();
     tokio::spawn(async move {
-        for destination in deleted {
-            for account in app.catalogue.accounts() {
-                revive(&app, account.row.no, destination).await;
-            }
+        for Deleted { no, account, .. } in left_over {
+            revive(&app, account, no).await;
         }
     });
 }
 
 /// Opens the lane of a deleted destination once more, only to end what it has left.
 async fn revive(app: &App, account: AccountNo, destination: DestinationNo) {
-    match page(app, account, destination, None, 1).await {
-        Ok(found) if found.items.is_empty() => return,
-        Ok(_) => {}
-        Err(error) => tracing::warn!("a deleted destination could not be looked at: {error:?}"),
-    }
     let Some(endpoint) = nowhere() else { return };
     let policy = Arc::new(Policy::default());
     app.engine.open(NewLane { destination, account, policy, endpoint, disabled: false, stored: None });

@@ -1,13 +1,14 @@
 -- The first schema. Times are whole milliseconds, numbers of acceptance are what ids hold, and every index is there for the
 -- verbs named beside it. Enums are small integers or short codes; sqlite/codec.rs has the table of both.
 
--- Single numbers: clean_stop, sequence (the highest ever given), forget_cursor (events up to it were looked at by retention).
+-- Single numbers: clean_stop, sequence (the highest ever given), forget_cursor (events up to it were looked at by retention),
+-- filed (deliveries and attempts up to it are in deliveries_filed and attempts_filed).
 create table meta (
   name text primary key,
   value integer not null
 ) strict, without rowid;
 
-insert into meta (name, value) values ('clean_stop', 1), ('sequence', 0), ('forget_cursor', 0);
+insert into meta (name, value) values ('clean_stop', 1), ('sequence', 0), ('forget_cursor', 0), ('filed', 0);
 
 -- Names and plans that many rows share.
 create table type_names (
@@ -41,7 +42,7 @@ create table api_keys (
 ) strict, without rowid;
 create index api_keys_of_account on api_keys (account_no);
 
--- A deleted destination keeps its number and its account, and nothing else.
+-- A deleted destination keeps its number, its id and its account, and nothing else.
 create table destinations (
   no integer primary key autoincrement,
   id blob not null unique,
@@ -152,8 +153,7 @@ create index deliveries_tried on deliveries (destination_no, (retry_at is not nu
   where stage = 0 and attempts_made > 0;
 -- overdue
 create index deliveries_expiring on deliveries (expires_at, seq) where stage = 0 and expires_at is not null;
--- lists of a destination. Without the stage, so that nothing moves in it when a delivery ends.
-create index deliveries_by_destination on deliveries (destination_no, seq);
+-- lists of a destination, by how it ended badly
 create index deliveries_troubled_by_destination on deliveries (destination_no, stage, seq) where stage >= 2;
 -- lists of an account
 create index deliveries_by_account on deliveries (account_no, seq);
@@ -161,11 +161,11 @@ create index deliveries_troubled on deliveries (account_no, stage, seq) where st
 -- deliveries_of, forget
 create index deliveries_replays on deliveries (event_seq) where replay_of is not null;
 
--- Attempts lie with their delivery. What they answered, where it is kept at all, is apart.
+-- What they answered, where it is kept at all, is apart.
 create table attempts (
+  seq integer primary key,
   delivery_seq integer not null,
   number integer not null,
-  seq integer not null,
   salt integer not null,
   destination_no integer not null,
   started_at integer not null,
@@ -173,11 +173,24 @@ create table attempts (
   timeout integer not null,
   outcome text not null,
   probe integer check (probe in (0, 1)),
-  answered integer not null check (answered in (0, 1)),
-  primary key (delivery_seq, number)
+  answered integer not null check (answered in (0, 1))
+) strict;
+-- attempts, forget
+create unique index attempts_by_delivery on attempts (delivery_seq, number);
+
+-- Deliveries and attempts by destination, for lists. An index would change a page for each destination in every commit; so
+-- they are filed many at a time, in order. What is not filed yet is found at the end of its own table (meta: filed).
+create table deliveries_filed (
+  destination_no integer not null,
+  seq integer not null,
+  primary key (destination_no, seq)
 ) strict, without rowid;
--- destination_attempts
-create index attempts_by_destination on attempts (destination_no, seq);
+
+create table attempts_filed (
+  destination_no integer not null,
+  seq integer not null,
+  primary key (destination_no, seq)
+) strict, without rowid;
 
 create table answers (
   attempt_seq integer primary key,

@@ -6,7 +6,7 @@ use tidegate_core::sequence::Sequence;
 use super::codec::{self, job_kind, job_state, sequence, time, uncount};
 use super::sql;
 use super::writer::{Counts, LaneRow, Running};
-use crate::catalogue::{Account, ApiKey, Catalogue, Destination, EventTypeRow, Route};
+use crate::catalogue::{Account, ApiKey, Catalogue, Deleted, Destination, EventTypeRow, Route};
 use crate::job::Job;
 use crate::lane::StoredLane;
 use crate::stats::Tally;
@@ -33,12 +33,8 @@ pub(super) fn catalogue(connection: &Connection) -> rusqlite::Result<Catalogue> 
         destinations: all(connection, sql::LOAD_DESTINATIONS, destination)?,
         routes: all(connection, sql::LOAD_ROUTES, route)?,
         event_types: all(connection, sql::LOAD_EVENT_TYPES, event_type)?,
+        deleted: all(connection, sql::LOAD_DELETED, deleted)?,
     })
-}
-
-/// Deleted destinations whose open deliveries were not all withdrawn.
-pub(super) fn deleted(connection: &Connection) -> rusqlite::Result<Vec<DestinationNo>> {
-    all(connection, sql::LOAD_DELETED, |row| Ok(DestinationNo(row.get(0)?)))
 }
 
 /// Jobs to go on with.
@@ -133,6 +129,15 @@ fn destination(row: &Row<'_>) -> rusqlite::Result<Destination> {
         version: uncount(row.get(6)?),
         created_at: time(row.get(7)?),
         updated_at: time(row.get(8)?),
+    })
+}
+
+fn deleted(row: &Row<'_>) -> rusqlite::Result<Deleted> {
+    Ok(Deleted {
+        no: DestinationNo(row.get(0)?),
+        id: codec::from_bits(row.get(1)?),
+        account: AccountNo(row.get(2)?),
+        has_open: row.get(3)?,
     })
 }
 

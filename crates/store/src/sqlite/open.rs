@@ -14,11 +14,11 @@ use super::connection::{self, Use};
 use super::failure::of_read;
 use super::shared::{Reader, Shared};
 use super::{Inner, Store, codec, load, lock, migrate, read, sql, writer};
+use crate::StoreError;
 use crate::catalogue::Catalogue;
 use crate::job::Job;
 use crate::lane::StoredLane;
 use crate::record::Commit;
-use crate::{DestinationNo, StoreError};
 
 /// The file, in the data directory.
 const NAME: &str = "tidegate.db";
@@ -48,8 +48,6 @@ pub struct Opened {
     pub lanes: Vec<StoredLane>,
     /// Jobs that were running.
     pub jobs: Vec<Job>,
-    /// Destinations that are deleted and have open deliveries left: withdraw these.
-    pub deleted: Vec<DestinationNo>,
 }
 
 impl Store {
@@ -63,7 +61,7 @@ impl Store {
         let path = data_dir.join(NAME);
         refuse_strange_files(&path)?;
         let (connection, loaded) = load_all(&path).map_err(|error| unusable(&data_dir, error))?;
-        let Loaded { clean, counts, catalogue, lanes, jobs, deleted } = loaded;
+        let Loaded { clean, counts, catalogue, lanes, jobs } = loaded;
         let sequence = codec::sequence(counts.sequence);
         let shared = Arc::new(Shared::new(&counts));
         let mut threads = Vec::new();
@@ -81,7 +79,6 @@ impl Store {
             catalogue,
             lanes,
             jobs,
-            deleted,
         })
     }
 }
@@ -93,7 +90,6 @@ struct Loaded {
     catalogue: Catalogue,
     lanes: Vec<StoredLane>,
     jobs: Vec<Job>,
-    deleted: Vec<DestinationNo>,
 }
 
 /// Opens the file, brings its schema up to date, reads what a start needs, and takes the mark of a clean stop away.
@@ -114,7 +110,6 @@ fn load(connection: &Connection) -> rusqlite::Result<Loaded> {
         catalogue: load::catalogue(connection)?,
         lanes,
         jobs: load::running_jobs(connection)?,
-        deleted: load::deleted(connection)?,
     };
     connection.execute(sql::SET_META, ("clean_stop", 0))?;
     Ok(loaded)

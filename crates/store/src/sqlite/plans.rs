@@ -22,6 +22,9 @@ const WHOLE: &[&str] = &[
     "running_jobs",
 ];
 
+/// Statements that sort: many rows in one go, so that they are written in order.
+const SORT: &[&str] = &["file_attempts", "file_deliveries"];
+
 fn plan(connection: &Connection, sql: &str) -> String {
     let mut statement = connection.prepare(&format!("explain query plan {sql}")).unwrap();
     let count = statement.parameter_count();
@@ -50,7 +53,7 @@ fn every_statement_is_served_by_the_index_that_its_header_names() {
             plan.contains(&format!("INDEX {index} ")) || plan.ends_with(&format!("INDEX {index}"))
         });
         let scans = plan.replace("SCAN (subquery", "").contains("SCAN") && !WHOLE.contains(name);
-        let sorts = plan.contains("TEMP B-TREE");
+        let sorts = plan.contains("TEMP B-TREE") && !SORT.contains(name);
         let nothing = header.is_empty();
         if !uses || scans || sorts || nothing {
             wrong.push(format!("{name} (header: {index})\n{plan}"));

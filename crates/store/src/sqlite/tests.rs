@@ -235,3 +235,50 @@ async fn a_writer_that_panics_leaves_nobody_waiting() {
     assert!(matches!(store.accept(event(2, 10)).await, Err(StoreError::Broken(_))));
     assert!(store.broken().await.contains("panic"));
 }
+
+/// Retention leaves nothing behind in the lists of destinations, where nobody would see it but the disk.
+#[tokio::test]
+async fn what_is_forgotten_is_taken_out_of_every_table() {
+    let (store, tickets, directory) = new().await;
+    for wave in 0..6 {
+        let events: Vec<NewEvent> =
+            (0..1_000).flat_map(|number| event(wave * 1_000 + number + 1, 1).events).collect();
+        let settled = events.iter().map(|event| {
+            let (destination, mut delivery) = event.deliveries[0].clone();
+            let outcome = tidegate_core::outcome::Outcome::Gone;
+            settle::settle(START, &mut delivery, &Policy::default(), outcome, Draw(0));
+            let number = delivery.id.sequence().get() + 1;
+            let attempt = crate::delivery::StoredAttempt {
+                id: tidegate_core::id::AttemptId::numbered(Sequence::from_stored(number), Draw(0)),
+                delivery: delivery.id,
+                destination,
+                number: 1,
+                started_at: START,
+                response_time: tidegate_core::time::Millis::new(1),
+                timeout: tidegate_core::time::Millis::new(1),
+                outcome,
+                error: Some("gone".to_owned()),
+                response_headers: Vec::new(),
+                response_body: Vec::new(),
+                probe: None,
+            };
+            let (delivery, attempt) = (Box::new(delivery), Some(attempt));
+            crate::record::Settled { account: AccountNo(1), destination, delivery, attempt }
+        });
+        let settled = settled.collect();
+        store.accept(Accept { now: START, events, idempotency: None }).await.unwrap();
+        store.record(Record { now: START, ticket: wave, settled, ..Record::default() });
+    }
+    until(|| tickets.lock().unwrap().len() == 6).await;
+    let connection = rusqlite::Connection::open(directory.0.join("tidegate.db")).unwrap();
+    let rows = |table: &str| -> i64 {
+        connection.query_row(&format!("select count(*) from {table}"), (), |row| row.get(0)).unwrap()
+    };
+    assert!(rows("deliveries_filed") > 2_000 && rows("attempts_filed") > 2_000);
+    let after = START + tidegate_core::time::Millis::new(1);
+    while store.forget(after, 1_000).await.unwrap() > 0 {}
+    for table in ["events", "deliveries", "attempts", "answers", "deliveries_filed", "attempts_filed"] {
+        assert_eq!(rows(table), 0, "{table}");
+    }
+    store.close().await;
+}

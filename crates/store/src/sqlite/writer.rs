@@ -12,6 +12,7 @@ mod accept;
 mod catalogue;
 mod checkpoint;
 mod counts;
+mod filing;
 mod forget;
 mod group;
 mod hot;
@@ -29,6 +30,7 @@ use rusqlite::Connection;
 use tidegate_core::time::Timestamp;
 
 use super::failure::Failure;
+use super::load;
 use super::names::Intern;
 use super::queue::Taken;
 use super::shared::Shared;
@@ -37,6 +39,7 @@ use crate::record::Commit;
 use crate::{AccountNo, StoreError};
 
 pub(super) use counts::{Counts, LaneRow, Running, hour_of};
+use filing::Filing;
 use hot::Hot;
 pub(super) use record::PROMOTED;
 use watch::Watch;
@@ -112,6 +115,7 @@ struct Writer<'c> {
     hot: Hot<'c>,
     intern: Intern,
     counts: Counts,
+    filing: Filing,
     /// Events up to this were looked at by retention.
     forget_cursor: i64,
     /// The same, once the group that is being written is committed.
@@ -132,7 +136,8 @@ impl<'c> Writer<'c> {
         on_commit: &'c (dyn Fn(Commit) + Send),
     ) -> rusqlite::Result<Self> {
         let watch = Watch::new(path);
-        let cursor = connection.query_row(sql::GET_META, ["forget_cursor"], |row| row.get(0))?;
+        let cursor = load::meta(connection, "forget_cursor")?;
+        let filing = Filing::new(load::meta(connection, "filed")?, counts.sequence);
         Ok(Self {
             connection,
             shared,
@@ -140,6 +145,7 @@ impl<'c> Writer<'c> {
             hot: Hot::prepare(connection)?,
             intern: Intern::default(),
             counts,
+            filing,
             forget_cursor: cursor,
             next_cursor: None,
             latest: None,

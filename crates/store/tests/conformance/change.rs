@@ -72,7 +72,13 @@ async fn a_deleted_destination_is_gone_but_its_open_deliveries_are_named() {
     assert_eq!(bench.change(vec![Edit::DropDestination(DestinationNo(2))]).await, deleted);
     let bench = bench.reopen(true).await;
     let opened = bench.opened.as_ref().unwrap();
-    assert_eq!(opened.deleted, [DestinationNo(1)]);
+    let deleted: Vec<_> = opened
+        .catalogue
+        .deleted
+        .iter()
+        .map(|deleted| (deleted.no.0, deleted.account.0, deleted.has_open))
+        .collect();
+    assert_eq!(deleted, [(1, 1, true), (2, 1, false)]);
     let left: Vec<u32> = opened.catalogue.destinations.iter().map(|destination| destination.no.0).collect();
     assert_eq!((left, opened.catalogue.routes.len()), (vec![3, 4], 0));
 }

@@ -10,6 +10,7 @@ use tidegate_core::policy::Policy;
 use tidegate_core::sequence::Sequence;
 use tidegate_store::event::ExternalId;
 use tidegate_store::list::{DeliveryFilter, EventFilter, PageQuery, Stage};
+use tidegate_store::record::Record;
 use tidegate_store::{AccountNo, DestinationNo};
 
 use crate::fixture::{Bench, ERROR, OK, START, later, priority};
@@ -200,5 +201,75 @@ async fn what_goes_before_a_delivery_is_counted() {
             let capped = bench.store.ahead(DestinationNo(1), delivery, &policy, 2).await.unwrap();
             assert_eq!(capped, expected.min(2));
         }
+    }
+}
+
+/// All deliveries and all attempts of a destination, newest first, page by page; the deliveries also from the other end.
+async fn of_destination(bench: &Bench, destination: u32) -> (Vec<u64>, Vec<u64>) {
+    let mut ends = Vec::new();
+    for oldest_first in [false, true] {
+        let (mut all, mut before) = (Vec::new(), None);
+        loop {
+            let page = PageQuery { account: AccountNo(1), before, limit: 700, oldest_first };
+            let filter = DeliveryFilter {
+                destinations: Some(vec![DestinationNo(destination)]),
+                ..DeliveryFilter::default()
+            };
+            let found = bench.store.deliveries(page, filter).await.unwrap();
+            all.extend(found.items.iter().map(|stored| stored.delivery.place.sequence));
+            before = found.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        ends.push(all);
+    }
+    ends[1].reverse();
+    assert_eq!(ends[0], ends[1], "the same, from the other end");
+    let (mut attempts, mut before) = (Vec::new(), None);
+    loop {
+        let page = bench.store.destination_attempts(DestinationNo(destination), before, 700).await.unwrap();
+        attempts.extend(page.items.iter().map(|attempt| attempt.delivery.sequence().get()));
+        before = page.next;
+        if before.is_none() {
+            return (ends.swap_remove(0), attempts);
+        }
+    }
+}
+
+/// Thousands, so that most are in lists of their own and some are not yet.
+#[tokio::test]
+async fn the_lists_of_a_destination_are_whole_however_many_there_are() {
+    let mut bench = Bench::new().await;
+    // It has its numbers first and is stored last.
+    let late = bench.event(1, &[1], START);
+    let late_delivery = late.deliveries[0].1.clone();
+    let late_attempt = bench.settled(1, 1, &late_delivery, OK, START);
+    let mut expected = [Vec::new(), Vec::new()];
+    for wave in 0..8 {
+        let now = later(wave);
+        for (destination, count) in [(1, 700), (2, 150)] {
+            let deliveries = bench.deliver(1, destination, count, now).await;
+            bench.settle(1, destination, &deliveries, OK, now).await;
+            expected[destination as usize - 1].extend(deliveries);
+        }
+        if wave == 5 {
+            bench = bench.reopen(false).await;
+        }
+    }
+    bench.accept(vec![late], later(9)).await;
+    bench.record(Record { now: later(9), settled: vec![late_attempt], ..Record::default() }).await;
+    expected[0].insert(0, late_delivery);
+    for (destination, expected) in [(1, &expected[0]), (2, &expected[1])] {
+        let numbers = newest_first(&[expected]);
+        assert_eq!(of_destination(&bench, destination).await, (numbers.clone(), numbers), "{destination}");
+    }
+
+    // Retention takes them out again: all but the last wave.
+    while bench.store.forget(later(7), 500).await.unwrap() > 0 {}
+    for (destination, expected, left) in [(1, &expected[0], 700), (2, &expected[1], 150)] {
+        let late = if destination == 1 { &expected[..1] } else { &[] };
+        let numbers = newest_first(&[late, &expected[expected.len() - left..]]);
+        assert_eq!(of_destination(&bench, destination).await, (numbers.clone(), numbers), "{destination}");
     }
 }

@@ -85,12 +85,12 @@ impl Asked<'_> {
     /// The store's filter. A destination or event that is not there (or another account's) is 404.
     pub(crate) fn filter(&self, app: &App, account: AccountNo) -> Result<DeliveryFilter, ApiError> {
         let named = |field: &str| format!("{}{field}", self.under);
-        let find = |name| app.catalogue.find_destination(account, name).ok_or_else(ApiError::not_found);
+        let find = |name| app.catalogue.destination_ever(account, name).ok_or_else(ApiError::not_found);
         let destination = self.destination_id.map(find).transpose()?;
         let event =
             self.event_id.map(|id| EventId::parse(id).map_err(|_| ApiError::not_found())).transpose()?;
         Ok(DeliveryFilter {
-            destinations: destination.map(|entry| vec![entry.row.no]),
+            destinations: destination.map(|no| vec![no]),
             event,
             event_type: event_type(&named("event_type"), self.event_type)?,
             stages: None,

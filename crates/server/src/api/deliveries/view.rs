@@ -27,7 +27,7 @@ pub(crate) struct DeliveryView {
     /// The publisher's own id of the event.
     #[schema(required = true)]
     external_event_id: Option<String>,
-    /// To which destination; null where it was deleted.
+    /// To which destination; it may have been deleted.
     #[serde(serialize_with = "as_optional_text")]
     #[schema(value_type = Option<String>, required = true)]
     destination_id: Option<DestinationId>,

@@ -27,8 +27,15 @@ impl Reader {
         limit: usize,
     ) -> rusqlite::Result<Page<StoredAttempt>> {
         let before = before.map_or(i64::MAX, codec::seq);
-        let params = params![destination.0, before, length(limit)];
-        let items = self.all(sql::ATTEMPTS_OF_DESTINATION, params, attempt)?;
+        let items = self.at_once(|| {
+            let mut items = Vec::new();
+            // What is not filed yet is newer than what is.
+            for sql in [sql::ATTEMPTS_UNFILED, sql::ATTEMPTS_FILED] {
+                let rest = length(limit - items.len());
+                items.extend(self.all(sql, params![destination.0, before, rest], attempt)?);
+            }
+            Ok(items)
+        })?;
         let next = items.last().filter(|_| items.len() >= limit).map(|attempt| attempt.id.sequence());
         Ok(Page { items, next })
     }

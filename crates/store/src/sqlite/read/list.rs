@@ -213,6 +213,6 @@ impl Reader {
 fn everything(account: AccountNo, filter: &DeliveryFilter) -> Vec<Part> {
     match &filter.destinations {
         None => vec![Part::Account(account)],
-        Some(several) => several.iter().copied().map(Part::Destination).collect(),
+        Some(several) => several.iter().flat_map(|no| [Part::Filed(*no), Part::Unfiled(*no)]).collect(),
     }
 }

@@ -18,7 +18,8 @@ use crate::{AccountNo, DestinationNo};
 /// A part of an index, in the order of numbers.
 #[derive(Debug)]
 pub(super) enum Part {
-    Destination(DestinationNo),
+    Filed(DestinationNo),
+    Unfiled(DestinationNo),
     Account(AccountNo),
     TroubledOfDestination(DestinationNo, Stage),
     Troubled(AccountNo, Stage),
@@ -130,8 +131,12 @@ impl<'a> Walk<'a> {
         let limit = length(self.chunk);
         let either = |newest, oldest| if self.way.oldest_first { oldest } else { newest };
         match part {
-            Part::Destination(destination) => {
-                let sql = either(sql::LIST_BY_DESTINATION_NEWEST, sql::LIST_BY_DESTINATION_OLDEST);
+            Part::Filed(destination) => {
+                let sql = either(sql::LIST_FILED_NEWEST, sql::LIST_FILED_OLDEST);
+                reader.all(sql, params![destination.0, after, limit], turn)
+            }
+            Part::Unfiled(destination) => {
+                let sql = either(sql::LIST_UNFILED_NEWEST, sql::LIST_UNFILED_OLDEST);
                 reader.all(sql, params![destination.0, after, limit], turn)
             }
             Part::Account(account) => {

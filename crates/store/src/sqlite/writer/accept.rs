@@ -206,6 +206,7 @@ impl Writer<'_> {
             status.end_code,
             (status.stage != 0).then_some(belonging.now.as_millis()),
         ])?;
+        self.file_delivery(belonging.destination, seq)?;
         self.counts.given(seq);
         self.counts.accepted(belonging, &delivery.status);
         Ok(())

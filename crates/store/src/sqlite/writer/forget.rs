@@ -119,7 +119,13 @@ impl Writer<'_> {
 
     /// Deliveries go with their attempts and what was kept of the answers.
     fn forget_range(&self, first: i64, last: i64) -> Result<(), Failure> {
-        for sql in [sql::FORGET_ANSWERS, sql::FORGET_ATTEMPTS, sql::FORGET_DELIVERIES] {
+        for sql in [
+            sql::FORGET_ANSWERS,
+            sql::FORGET_FILED_ATTEMPTS,
+            sql::FORGET_ATTEMPTS,
+            sql::FORGET_FILED_DELIVERIES,
+            sql::FORGET_DELIVERIES,
+        ] {
             self.connection.prepare_cached(sql)?.execute([first, last])?;
         }
         Ok(())

@@ -44,6 +44,7 @@ impl Writer<'_> {
         self.shared.limit_pages(self.connection)?;
         self.hot.begin.execute(())?;
         let done = group.iter_mut().map(|work| self.apply(work)).collect::<Result<Vec<_>, _>>()?;
+        self.file_batch()?;
         self.write_counts()?;
         self.hot.commit.execute(())?;
         Ok(done)
@@ -72,6 +73,7 @@ impl Writer<'_> {
             tracing::debug!(%error, "the transaction had ended by itself");
         }
         self.counts.roll_back();
+        self.filing.roll_back();
         self.next_cursor = None;
         self.intern.forget();
     }
@@ -108,6 +110,7 @@ impl Writer<'_> {
     /// The commit is durable: the engine hears of it first, then whoever asked.
     fn tell(&mut self, mut group: Vec<Work>, done: Vec<Done>, begun: Instant) {
         self.counts.commit(self.shared);
+        self.filing.commit(self.counts.sequence);
         self.forget_cursor = self.next_cursor.take().unwrap_or(self.forget_cursor);
         self.shared.set_full(false);
         let mut commit = Commit { things: group.len(), ..Commit::default() };

@@ -111,6 +111,7 @@ impl Writer<'_> {
             codec::probe_column(attempt.probe),
             answered
         ])?;
+        self.file_attempt(attempt.destination, seq)?;
         self.counts.given(seq);
         if answered {
             let headers = serde_json::to_string(&attempt.response_headers)
