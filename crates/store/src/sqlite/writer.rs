@@ -184,7 +184,9 @@ impl<'c> Writer<'c> {
     }
 
     /// A moment before the next try: records wait, and whoever asks for something is told at once that there is no room.
-    fn wait_for_room(&self) {
+    /// The log may be long and the file only a little short of what is in it: emptied, it makes its own room.
+    fn wait_for_room(&mut self) {
+        self.empty_idle_log();
         let is_record = |work: &Work| matches!(work, Work::Record(_));
         let closes = |work: &Work| matches!(work, Work::Close(_));
         let until = now() + FULL_PAUSE;
