@@ -61,23 +61,13 @@ pub struct LaneState {
     pub unsaved_starts: u32,
 }
 
-/// Whether a destination takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It does.
-    Active,
-    /// A person paused it.
-    Paused {
-        /// Since when.
-        since: Timestamp,
-    },
-    /// It is switched off.
-    Disabled {
-        /// Since when.
-        since: Timestamp,
-        /// By whom or what.
-        cause: DisabledCause,
-    },
+/// Whether a destination takes part. Switched off and paused are two things: each is undone by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// It is switched off: since when, and by whom or what.
+    pub disabled: Option<(Timestamp, DisabledCause)>,
+    /// A person paused it: since when.
+    pub paused: Option<Timestamp>,
 }
 
 /// Tokens under a limit.
@@ -86,6 +76,9 @@ pub struct RateState {
     limit: RateLimit,
     bucket: Bucket,
     pace: Option<Pace>,
+    /// Whether the limit holds. One that was taken away is remembered: set again, it has no more tokens than it would
+    /// have had.
+    in_force: bool,
 }
 
 /// An attempt in flight: what must be remembered until it ends.
@@ -131,7 +124,7 @@ impl LaneState {
     /// A destination that nothing is known of.
     pub fn new(policy: &Policy, now: Now) -> Self {
         Self {
-            standing: Standing::Active,
+            standing: Standing::default(),
             breaker: Breaker::default(),
             throttle: Throttle::default(),
             unavailable_until: None,
@@ -153,19 +146,24 @@ impl LaneState {
     pub fn full(&self, policy: &Policy) -> Option<u32> {
         let max = policy.max_concurrency.get();
         let limit = self.ramp.limit(max);
-        (self.in_flight >= limit || (self.rate.is_some() && self.unsaved_starts >= max)).then_some(limit)
+        (self.in_flight >= limit || (self.limited().is_some() && self.unsaved_starts >= max)).then_some(limit)
+    }
+
+    /// Its tokens, where a limit is in force.
+    fn limited(&self) -> Option<&RateState> {
+        self.rate.as_ref().filter(|rate| rate.in_force)
     }
 
     /// How long until a token is there; `None`: now, or there is no limit.
     pub fn token_wait(&self, policy: &Policy, now: Mono) -> Option<Millis> {
-        let rate = self.rate.as_ref().filter(|_| policy.rate_limit.is_some())?;
+        let rate = self.limited().filter(|_| policy.rate_limit.is_some())?;
         let paced = rate.pace.as_ref().and_then(|pace| pace.wait(now));
         rate.bucket.wait(&rate.limit.quota, now).max(paced)
     }
 
     /// How long until `count` tokens will have come, those that are there included; `None`: there is no limit.
     pub fn tokens_wait(&self, policy: &Policy, now: Mono, count: u64) -> Option<Millis> {
-        let rate = self.rate.as_ref().filter(|_| policy.rate_limit.is_some())?;
+        let rate = self.limited().filter(|_| policy.rate_limit.is_some())?;
         let paced = rate.pace.as_ref().map_or(Millis::ZERO, |pace| {
             #[expect(clippy::cast_possible_truncation, reason = "a float as large as this saturates")]
             let ms = (count.saturating_sub(1) as f64 * 60_000.0 / pace.per_minute(now)) as i64;
@@ -176,12 +174,12 @@ impl LaneState {
 
     /// Tokens there are now, where there is a limit.
     pub fn tokens(&self, now: Mono) -> Option<u64> {
-        self.rate.as_ref().map(|rate| rate.bucket.tokens(&rate.limit.quota, now))
+        self.limited().map(|rate| rate.bucket.tokens(&rate.limit.quota, now))
     }
 
     /// Attempts per minute that the lane paces itself to, where it learns that.
     pub fn paced_per_minute(&self, now: Mono) -> Option<f64> {
-        self.rate.as_ref()?.pace.as_ref().map(|pace| pace.per_minute(now))
+        self.limited()?.pace.as_ref().map(|pace| pace.per_minute(now))
     }
 
     /// How long an attempt may take. A breaker's probe gets the longest, so that slowness alone never locks a
@@ -197,7 +195,7 @@ impl LaneState {
     pub fn start(&mut self, now: Now, delivery: DeliveryId, go: Go) -> Attempt {
         self.in_flight += 1;
         self.unsaved_starts += 1;
-        if let Some(rate) = &mut self.rate {
+        if let Some(rate) = self.rate.as_mut().filter(|rate| rate.in_force) {
             rate.bucket.take(&rate.limit.quota, now.mono);
             if let Some(pace) = &mut rate.pace {
                 pace.take(now.mono);
@@ -258,9 +256,9 @@ impl LaneState {
             None => {}
         }
         let verdict = self.health.observe(now.wall, delivery, &outcome, self.rested_until);
-        let disabled = verdict.filter(|_| self.standing == Standing::Active);
+        let disabled = verdict.filter(|_| self.standing.disabled.is_none());
         if let Some(cause) = disabled {
-            self.standing = Standing::Disabled { since: now.wall, cause };
+            self.standing.disabled = Some((now.wall, cause));
         }
         Aftermath { breaker, throttled, disabled, timeout }
     }
@@ -283,7 +281,9 @@ impl LaneState {
             }
             _ => self.throttle.ended_otherwise(generation),
         }
-        if let Some(pace) = self.rate.as_mut().and_then(|rate| rate.pace.as_mut()) {
+        if let Some(pace) =
+            self.rate.as_mut().filter(|rate| rate.in_force).and_then(|rate| rate.pace.as_mut())
+        {
             match (report.outcome, self.throttle.shut()) {
                 (Outcome::RateLimited { .. }, Some((_, until))) => {
                     pace.rate_limited(now.mono, until - now.wall);
@@ -346,7 +346,8 @@ impl LaneState {
     /// Makes the state one of `policy`: its bucket, and no open breaker where that is switched off.
     fn fit(&mut self, policy: &Policy, now: Now) {
         self.rate = match (self.rate.take(), policy.rate_limit) {
-            (_, None) => None,
+            (None, None) => None,
+            (Some(state), None) => Some(RateState { in_force: false, ..state }),
             (None, Some(limit)) => Some(RateState::full(limit, now.mono)),
             (Some(state), Some(limit)) => Some(state.under(limit, now.mono)),
         };
@@ -367,13 +368,14 @@ impl LaneState {
 impl RateState {
     fn full(limit: RateLimit, now: Mono) -> Self {
         let pace = (limit.mode == RateMode::Adaptive).then(|| Pace::new(now));
-        Self { limit, bucket: Bucket::full(&limit.quota, now), pace }
+        Self { limit, bucket: Bucket::full(&limit.quota, now), pace, in_force: true }
     }
     fn under(self, limit: RateLimit, now: Mono) -> Self {
         let pace = match limit.mode {
             RateMode::Fixed => None,
             RateMode::Adaptive => self.pace.or_else(|| Some(Pace::new(now))),
         };
-        Self { limit, bucket: self.bucket.under(&self.limit.quota, &limit.quota, now), pace }
+        let bucket = self.bucket.under(&self.limit.quota, &limit.quota, now);
+        Self { limit, bucket, pace, in_force: true }
     }
 }

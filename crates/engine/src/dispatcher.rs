@@ -140,7 +140,7 @@ pub enum Input {
 pub enum Command {
     /// Hold everything.
     Pause,
-    /// Go on: after a pause, a disabling, or a halted line, which goes on with its next delivery.
+    /// Go on after a pause, or after a halted line, which goes on with its next delivery.
     Resume {
         /// Where all deliveries keep one order and the line was not halted: withdraw the head that blocks it, unless it is
         /// over, so that the next one goes. A head that is only in the store is not touched: withdraw it by itself.
@@ -148,6 +148,8 @@ pub enum Command {
     },
     /// Switch it off.
     Disable(DisabledCause),
+    /// Switch it on again.
+    Enable,
     /// Forget breaker, throttle and `unavailable`, and probe at once.
     RetryNow,
     /// The destination was deleted. What waits in memory is dropped, to be withdrawn from the store by

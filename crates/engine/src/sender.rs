@@ -11,6 +11,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use rustls::RootCertStore;
 use tidegate_core::outcome::Outcome;
 use tidegate_core::time::{Millis, Timestamp};
@@ -152,12 +153,13 @@ impl Sender {
         let Exchanged { head, body, mut connection } = exchanged;
         let reading = Reading::new(head, sent_at + elapsed, elapsed, self.keep_success_bodies);
         let deadline = deadline.min(Instant::now() + reading.patience());
-        let read = timeout_at(deadline, connection.read(body, reading.body_limit())).await;
-        let (body, complete) = read.unwrap_or_default();
-        if complete && connection.settle().await {
+        // What came in time is kept, also where the rest did not.
+        let mut read = BytesMut::new();
+        let whole = timeout_at(deadline, connection.read(body, reading.body_limit(), &mut read)).await;
+        if whole.unwrap_or(false) && connection.settle().await {
             self.idle.put(pool, connection, Instant::now());
         }
-        reading.answer(&body)
+        reading.answer(&read.freeze())
     }
 }
 

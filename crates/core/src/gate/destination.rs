@@ -2,7 +2,9 @@
 
 use super::{Gate, Hold};
 use crate::breaker::BreakerGate;
+use crate::delivery::HoldReason;
 use crate::lane::{LaneState, Standing};
+use crate::order::{Line, Ordering};
 use crate::policy::Policy;
 use crate::quiet::WindowMask;
 use crate::throttle::ThrottleGate;
@@ -21,6 +23,8 @@ impl DestinationStatus {
     /// The word.
     pub const fn word(&self) -> &'static str {
         match self {
+            // It stands until a person resumes it, as if somebody had paused it.
+            Self::Held(Hold::OrderBlocked { .. }) => HoldReason::Paused.word(),
             Self::Held(hold) => hold.reason().word(),
             Self::Active => "active",
         }
@@ -39,12 +43,7 @@ pub(super) fn hold(
     let wall = now.wall;
     match gate {
         Gate::OwnTime | Gate::Order => None,
-        Gate::Standing => match (lane.standing, policy.account_paused) {
-            (Standing::Disabled { since, cause }, _) => Some(Hold::Disabled { since, cause }),
-            (_, Some(since)) => Some(Hold::AccountPaused { since }),
-            (Standing::Paused { since }, None) => Some(Hold::Paused { since }),
-            (Standing::Active, None) => None,
-        },
+        Gate::Standing => standing(policy, lane).next(),
         Gate::Breaker => match lane.breaker.gate(wall) {
             BreakerGate::Closed | BreakerGate::ForProbe => None,
             BreakerGate::OpenUntil(until) => Some(Hold::CircuitOpen { until: Some(until) }),
@@ -68,11 +67,32 @@ pub(super) fn hold(
     }
 }
 
+/// What people decided about it, or its own answers (410) did.
+fn standing(policy: &Policy, lane: &LaneState) -> impl Iterator<Item = Hold> {
+    let Standing { disabled, paused } = lane.standing;
+    let disabled = disabled.map(|(since, cause)| Hold::Disabled { since, cause });
+    let account = policy.account_paused.map(|since| Hold::AccountPaused { since });
+    disabled.into_iter().chain(account).chain(paused.map(|since| Hold::Paused { since }))
+}
+
+/// The whole line stands behind one that died, until a person resumes it.
+pub fn halted(policy: &Policy, lane: &LaneState) -> Option<Hold> {
+    let whole = lane.halted.iter().find(|(line, _)| *line == Line::Whole);
+    let head = whole.filter(|_| policy.ordering == Ordering::Fifo)?.1;
+    Some(Hold::OrderBlocked { head, halted: true })
+}
+
 /// Everything that holds a destination now, in the order of the gates. Quiet windows that concern only some event types
-/// hold those, not the destination.
+/// hold those, not the destination; a line of one key holds that key.
 pub fn holds(now: Now, policy: &Policy, lane: &LaneState) -> Vec<Hold> {
     let quiet = policy.quiet.mask_without_type();
-    Gate::ALL.into_iter().filter_map(|gate| hold(gate, now, quiet, policy, lane)).collect()
+    let mut holds: Vec<Hold> = standing(policy, lane).collect();
+    for gate in Gate::ALL.into_iter().filter(|gate| *gate != Gate::Standing) {
+        let found =
+            if gate == Gate::Order { halted(policy, lane) } else { hold(gate, now, quiet, policy, lane) };
+        holds.extend(found);
+    }
+    holds
 }
 
 /// The first of these, with one exception: a spent rate says more than taken slots.
@@ -87,7 +107,8 @@ pub fn status(now: Now, policy: &Policy, lane: &LaneState) -> DestinationStatus 
 }
 
 /// When a delivery will go that all gates let through at `opens`, with `ahead` others before it: the tokens they take,
-/// and the turns of `exchange` each that they need on the destination's slots. An estimate: others may come or fail.
+/// and the turns of `exchange` each that they need on the destination's slots, after those in flight. An estimate: others
+/// may come or fail.
 pub fn estimate(
     now: Now,
     opens: Timestamp,
@@ -97,7 +118,8 @@ pub fn estimate(
     lane: &LaneState,
 ) -> Timestamp {
     let tokens = lane.tokens_wait(policy, now.mono, ahead.saturating_add(1)).unwrap_or(Millis::ZERO);
-    let turns = i64::try_from(ahead / u64::from(policy.max_concurrency.get())).unwrap_or(i64::MAX);
+    let before = ahead.saturating_add(u64::from(lane.in_flight));
+    let turns = i64::try_from(before / u64::from(policy.max_concurrency.get())).unwrap_or(i64::MAX);
     let slots = exchange.scaled(turns, 1);
     (now.wall + tokens).max(opens + slots)
 }

@@ -5,7 +5,8 @@ use crate::breaker::BreakerPolicy;
 use crate::draw::Draw;
 use crate::health::DisabledCause;
 use crate::id::DeliveryId;
-use crate::lane::{LastStop, Report, Standing};
+use crate::lane::{LastStop, Report};
+use crate::order::{Line, Ordering};
 use crate::outcome::{NetworkFault, Outcome};
 use crate::pattern::EventType;
 use crate::policy::Concurrency;
@@ -107,14 +108,21 @@ fn nothing_in_the_way_means_go() {
 #[test]
 fn each_gate_holds_for_its_own_reason() {
     let mut case = Case::new();
-    case.lane.standing = Standing::Paused { since: at(0) };
+    case.lane.standing.paused = Some(at(0));
     case.check_waits(5, HoldReason::Paused, None);
-    case.lane.standing = Standing::Disabled { since: at(0), cause: DisabledCause::Gone };
+    case.lane.standing.disabled = Some((at(0), DisabledCause::Gone));
     case.check_waits(5, HoldReason::Disabled, None);
     case.policy.account_paused = Some(at(0));
     case.check_waits(5, HoldReason::Disabled, None);
-    case.lane.standing = Standing::Active;
+    let all = |case: &Case| -> Vec<_> {
+        holds(now(5), &case.policy, &case.lane).iter().map(|hold| hold.reason().word()).collect()
+    };
+    assert_eq!(all(&case), ["disabled", "paused", "paused"], "by its owner, by the account's, by itself");
+    case.policy.account_paused = None;
+    case.lane.standing.disabled = None;
     case.check_waits(5, HoldReason::Paused, None);
+    case.lane.standing.paused = None;
+    assert!(all(&case).is_empty());
 
     let mut case = Case::new();
     case.delivery.status = Status::RetryScheduled { at: at(900), reason: OwnTime::Scheduled };
@@ -187,7 +195,7 @@ fn a_stale_delivery_ends_with_what_made_it_late() {
     assert_eq!(case.goes(50_001), Go { timeout: Millis::new(9_999), cut_short: true, probe: None });
     assert_eq!(case.ask(59_751), Decision::Finish(End::Expired(Late::InQueue)), "too little time is no time");
     assert_eq!(case.ask(60_000), Decision::Finish(End::Expired(Late::InQueue)));
-    case.lane.standing = Standing::Paused { since: at(0) };
+    case.lane.standing.paused = Some(at(0));
     assert_eq!(case.ask(60_000), Decision::Finish(End::Expired(Late::Behind(HoldReason::Paused))));
 }
 
@@ -221,7 +229,7 @@ fn a_delivery_that_cannot_make_it_is_known_before_it_is_queued() {
         case.attempt(2, 0, 10, Outcome::RateLimited { retry_after: Some(Millis::hours(1)) });
     };
     let nothing = |_: &mut Case| {};
-    let paused = |case: &mut Case| case.lane.standing = Standing::Paused { since: at(0) };
+    let paused = |case: &mut Case| case.lane.standing.paused = Some(at(0));
     let paused_by_night = |case: &mut Case| {
         quiet(case);
         paused(case);
@@ -318,11 +326,42 @@ fn a_destination_shows_its_first_hold_and_lists_all() {
     assert_eq!(word(&case, 10), "rate_limited", "a spent rate says more than taken slots");
     case.policy.quiet = night_window();
     assert_eq!(word(&case, 10), "quiet_hours");
-    case.lane.standing = Standing::Paused { since: at(0) };
+    case.lane.standing.paused = Some(at(0));
     assert_eq!(word(&case, 10), "paused");
     let all: Vec<_> =
         holds(now(10), &case.policy, &case.lane).iter().map(|hold| hold.reason().word()).collect();
     assert_eq!(all, ["paused", "quiet_hours", "at_capacity", "rate_limited"]);
+}
+
+#[test]
+fn a_whole_line_that_stands_holds_its_destination() {
+    let mut case = Case::new();
+    case.policy.ordering = Ordering::Fifo;
+    case.lane.halted.push((Line::Whole, case.delivery.id));
+    let found = holds(now(0), &case.policy, &case.lane);
+    assert_eq!(found, [Hold::OrderBlocked { head: case.delivery.id, halted: true }]);
+    assert_eq!(status(now(0), &case.policy, &case.lane).word(), "paused", "a person has to resume it");
+    case.policy.ordering = Ordering::Key;
+    assert!(holds(now(0), &case.policy, &case.lane).is_empty());
+}
+
+#[test]
+fn a_limit_that_was_taken_away_and_set_again_gives_no_tokens() {
+    let quota = Quota::new(1, Per::Minute, Some(3)).unwrap();
+    let limited =
+        Policy { rate_limit: Some(RateLimit { quota, mode: RateMode::Fixed }), ..Policy::default() };
+    let free = Policy::default();
+    let mut case = Case::new();
+    case.policy = limited.clone();
+    case.lane = LaneState::new(&limited, now(0));
+    for n in 0..3 {
+        case.attempt(n, 0, 10, Outcome::Success { status: 200 });
+    }
+    assert_eq!(case.lane.tokens(now(20).mono), Some(0));
+    case.lane.adopt(&limited, &free, now(20));
+    assert_eq!((case.lane.tokens(now(20).mono), case.lane.token_wait(&free, now(20).mono)), (None, None));
+    case.lane.adopt(&free, &limited, now(30));
+    assert_eq!(case.lane.tokens(now(30).mono), Some(0));
 }
 
 #[test]
@@ -333,6 +372,9 @@ fn the_estimate_counts_the_tokens_and_turns_of_those_before() {
         (estimate(now(0), at(0), ahead, exchange, &case.policy, &case.lane) - at(0)).get()
     };
     assert_eq!((when(&case, 0), when(&case, 4), when(&case, 50)), (0, 0, 2_000), "ten turns of five slots");
+    case.lane.in_flight = 5;
+    assert_eq!((when(&case, 0), when(&case, 4), when(&case, 5)), (200, 200, 400), "after those in flight");
+    case.lane.in_flight = 0;
     let quota = Quota::new(100, Per::Minute, Some(250)).unwrap();
     case.policy.rate_limit = Some(RateLimit { quota, mode: RateMode::Fixed });
     case.lane = LaneState::new(&case.policy, now(0));
@@ -422,8 +464,8 @@ proptest! {
             match act {
                 Act::Pass(ms) => time = Now { wall: time.wall + Millis::new(ms), mono: Mono::from_millis(time.mono.as_millis() + ms) },
                 Act::JumpWall(ms) => time.wall = time.wall + Millis::new(ms),
-                Act::Pause => lane.standing = Standing::Paused { since: time.wall },
-                Act::Resume => lane.standing = Standing::Active,
+                Act::Pause => lane.standing.paused = Some(time.wall),
+                Act::Resume => lane.standing.paused = None,
                 Act::RetryNow => lane.retry_now(time.wall),
                 Act::Restart(clean) => {
                     let stop = if clean { LastStop::Clean } else { LastStop::Crash };

@@ -135,33 +135,32 @@ fn read(from: &mut Reader<'_>, timeouts: Timeouts) -> Option<SavedLane> {
 }
 
 fn write_standing(out: &mut Writer, standing: Standing) {
-    match standing {
-        Standing::Active => out.byte(0),
-        Standing::Paused { since } => {
-            out.byte(1);
-            out.time(since);
-        }
-        Standing::Disabled { since, cause } => {
-            out.byte(match cause {
-                DisabledCause::ByRequest => 2,
-                DisabledCause::Gone => 3,
-                DisabledCause::Failing => 4,
-            });
-            out.time(since);
-        }
+    let Standing { disabled, paused } = standing;
+    out.byte(match disabled {
+        None => 0,
+        Some((_, DisabledCause::ByRequest)) => 1,
+        Some((_, DisabledCause::Gone)) => 2,
+        Some((_, DisabledCause::Failing)) => 3,
+    });
+    if let Some((since, _)) = disabled {
+        out.time(since);
     }
+    out.option(paused, Writer::time);
 }
 
 fn read_standing(from: &mut Reader<'_>) -> Option<Standing> {
     let cause = match from.byte()? {
-        0 => return Some(Standing::Active),
-        1 => return Some(Standing::Paused { since: from.time()? }),
-        2 => DisabledCause::ByRequest,
-        3 => DisabledCause::Gone,
-        4 => DisabledCause::Failing,
+        0 => None,
+        1 => Some(DisabledCause::ByRequest),
+        2 => Some(DisabledCause::Gone),
+        3 => Some(DisabledCause::Failing),
         _ => return None,
     };
-    Some(Standing::Disabled { since: from.time()?, cause })
+    let disabled = match cause {
+        Some(cause) => Some((from.time()?, cause)),
+        None => None,
+    };
+    Some(Standing { disabled, paused: from.option(Reader::time)? })
 }
 
 fn write_rate(out: &mut Writer, (rate, full_at): (&RateState, Timestamp)) {
@@ -178,7 +177,8 @@ fn read_rate(from: &mut Reader<'_>) -> Option<(RateState, Timestamp)> {
     let mode = if from.flag()? { RateMode::Adaptive } else { RateMode::Fixed };
     let pace = from.option(Pace::read)?;
     let bucket = Bucket::full(&quota, Mono::default());
-    Some((RateState { limit: RateLimit { quota, mode }, bucket, pace }, full_at))
+    // Whether it is in force is for the policy of then to say.
+    Some((RateState { limit: RateLimit { quota, mode }, bucket, pace, in_force: true }, full_at))
 }
 
 fn read_held(from: &mut Reader<'_>) -> Option<(HoldReason, Timestamp)> {

@@ -6,11 +6,11 @@ mod orders;
 
 use std::sync::Arc;
 
-use tidegate_core::delivery::{Delivery, End, Place, Status, Withdrawn};
+use tidegate_core::delivery::{Delivery, End, HoldReason, Place, Status, Withdrawn};
 use tidegate_core::draw::Draw;
-use tidegate_core::gate::{Decision, Hold};
+use tidegate_core::gate::{self, Decision, Hold};
 use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{Aftermath, Attempt, LaneState, Report, Standing};
+use tidegate_core::lane::{Aftermath, Attempt, LaneState, Report};
 use tidegate_core::limits;
 use tidegate_core::order::{Line, OnExhausted, Ordering, Turn};
 use tidegate_core::outcome::Bearing;
@@ -256,7 +256,7 @@ impl Lane {
             if halts && was_head {
                 self.state.halted.push((line.clone(), delivery.id));
                 if self.state.halted.len() >= limits::MAX_HALTED_LINES {
-                    self.state.standing = Standing::Paused { since: now.wall };
+                    self.state.standing.paused.get_or_insert(now.wall);
                 }
                 self.queue.halt(line, delivery.id);
             } else {
@@ -303,7 +303,12 @@ impl Lane {
                 Poll::Started
             }
             Err(blocked) => {
-                self.note_hold(now, blocked.hold, effects);
+                let halted = || gate::halted(&self.policy, &self.state).filter(|_| !self.queue.is_empty());
+                let hold = blocked.hold.or_else(halted);
+                // While the store is asked what waits, nobody knows whether anything does.
+                if hold.is_some() || !self.queue.awaits_refill() {
+                    self.note_hold(now, hold, effects);
+                }
                 Poll::Sleep(blocked.until.into_iter().chain(self.queue.next_event()).min())
             }
         }
@@ -355,11 +360,17 @@ impl Lane {
         if self.state.held.map(|(reason, _)| reason) == reason {
             return;
         }
-        if let Some((reason, since)) = self.state.held.take()
+        if let Some((reason, since)) = self.state.held
             && now.wall - since >= LOGGED_HOLD
         {
             effects.push(Effect::Held { lane: self.id, reason, since, until: now.wall });
         }
+        let passes = |reason: HoldReason| matches!(reason, HoldReason::RateLimited | HoldReason::AtCapacity);
+        let before = self.state.held.take().map(|(reason, _)| reason);
         self.state.held = reason.map(|reason| (reason, now.wall));
+        // Those that come and go with each start are stored with it.
+        if before.into_iter().chain(reason).any(|reason| !passes(reason)) {
+            effects.push(Effect::SaveLane { lane: self.id });
+        }
     }
 }

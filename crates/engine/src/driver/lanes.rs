@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tidegate_core::health::DisabledCause;
-use tidegate_core::lane::{LaneState, LastStop, SavedLane, Standing};
+use tidegate_core::lane::{LaneState, LastStop, SavedLane};
 use tidegate_core::policy::Policy;
 use tidegate_core::time::{Millis, Mono, Now};
 use tidegate_store::lane::StoredLane;
@@ -53,7 +53,7 @@ impl NewLane {
             None => LaneState::new(&self.policy, now),
         };
         if self.disabled {
-            state.standing = Standing::Disabled { since: now.wall, cause: DisabledCause::ByRequest };
+            state.standing.disabled = Some((now.wall, DisabledCause::ByRequest));
         }
         state
     }

@@ -20,9 +20,11 @@ impl View<'_> {
     pub fn lane(&self, destination: DestinationNo) -> Option<&Lane> {
         self.by_destination.get(&destination).map(|id| self.dispatcher.lane(*id))
     }
-    /// All lanes, in no order that matters.
+    /// All lanes of destinations that were not deleted, in no order that matters.
     pub fn lanes(&self) -> impl Iterator<Item = (DestinationNo, &Lane)> {
-        self.by_destination.iter().map(|(destination, id)| (*destination, self.dispatcher.lane(*id)))
+        let lanes = self.by_destination.iter();
+        let lanes = lanes.map(|(destination, id)| (*destination, self.dispatcher.lane(*id)));
+        lanes.filter(|(_, lane)| !lane.is_retired())
     }
     /// Requests in flight on this node.
     pub fn in_flight(&self) -> u32 {

@@ -116,8 +116,7 @@ impl Connection {
     }
 
     /// Reads at most `limit` bytes of a body. Also says whether that was all of it.
-    pub(super) async fn read(&mut self, mut body: Incoming, limit: usize) -> (Bytes, bool) {
-        let mut read = BytesMut::new();
+    pub(super) async fn read(&mut self, mut body: Incoming, limit: usize, read: &mut BytesMut) -> bool {
         while !body.is_end_stream() {
             let frame = match self {
                 Self::Http1(http1) => http1.frame(&mut body).await,
@@ -125,16 +124,16 @@ impl Connection {
             };
             match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
                 None => break,
-                Some(Err(_)) => return (read.freeze(), false),
+                Some(Err(_)) => return false,
                 Some(Ok(Err(_trailers))) => {}
                 Some(Ok(Ok(data))) if read.len() + data.len() > limit => {
                     read.extend_from_slice(&data[..limit - read.len()]);
-                    return (read.freeze(), false);
+                    return false;
                 }
                 Some(Ok(Ok(data))) => read.extend_from_slice(&data),
             }
         }
-        (read.freeze(), true)
+        true
     }
 
     /// After a whole response: whether another request may follow on it.

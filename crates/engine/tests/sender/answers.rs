@@ -2,7 +2,7 @@
 
 use tidegate_core::outcome::{NetworkFault, Outcome};
 use tidegate_core::time::Millis;
-use tidegate_engine::sender::{Pool, Sender, SenderConfig};
+use tidegate_engine::sender::{Pool, Request, Sender, SenderConfig};
 
 use crate::kit::{attempt, config, request, sender, settings};
 use crate::server::{Server, Step, status, write};
@@ -76,6 +76,18 @@ async fn the_log_keeps_head_and_beginning_of_a_failure_and_nothing_of_a_success(
     let curious = Sender::new(SenderConfig { keep_success_bodies: true, ..config() });
     let kept = curious.send(&Pool::default(), request(settings(&server.url("/")))).await;
     assert_eq!(kept.response_body, "e".repeat(4_096));
+}
+
+#[tokio::test]
+async fn what_came_of_a_body_is_kept_where_the_rest_does_not_come() {
+    for head in ["content-length: 1000\n\n", "transfer-encoding: chunked\n\n17\n"] {
+        let steps = vec![write(&format!("HTTP/1.1 500 Said\n{head}error: database is down")), Step::Hang];
+        let server = Server::start(move |_| steps.clone()).await;
+        let hasty = Request { timeout: Millis::new(500), ..request(settings(&server.url("/"))) };
+        let answer = sender().send(&Pool::default(), hasty).await;
+        assert_eq!(answer.report.outcome, Outcome::HttpError { status: 500 });
+        assert_eq!(answer.response_body, "error: database is down");
+    }
 }
 
 #[tokio::test]

@@ -32,8 +32,10 @@ statements! {
     ATTEMPTS_OF_DELIVERY = "attempts_of_delivery";
     ATTEMPTS_UNFILED = "attempts_unfiled";
     AUDIT_LOG = "audit_log";
+    COUNT_DUE_BEFORE = "count_due_before";
     COUNT_LINE_BEFORE = "count_line_before";
     COUNT_READY_BEFORE = "count_ready_before";
+    COUNT_WAITING_IN_LINE = "count_waiting_in_line";
     DELIVERIES_OF = "deliveries_of";
     DELIVERIES_OF_EVENT = "deliveries_of_event";
     DELIVERIES_TO_FORGET = "deliveries_to_forget";

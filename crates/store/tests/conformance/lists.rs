@@ -196,10 +196,22 @@ async fn what_goes_before_a_delivery_is_counted() {
     ] {
         let policy = Policy { ordering, ..Policy::default() };
         for (delivery, expected) in deliveries.iter().zip(expected) {
-            let ahead = bench.store.ahead(DestinationNo(1), delivery, &policy, 100).await.unwrap();
+            let ahead = bench.store.ahead(DestinationNo(1), delivery, &policy, START, 100).await.unwrap();
             assert_eq!(ahead, expected, "{ordering:?} {:?}", delivery.place);
-            let capped = bench.store.ahead(DestinationNo(1), delivery, &policy, 2).await.unwrap();
+            let capped = bench.store.ahead(DestinationNo(1), delivery, &policy, START, 2).await.unwrap();
             assert_eq!(capped, expected.min(2));
+        }
+    }
+
+    // The first three fail and wait for their retries: once these are due, they go before what comes after them.
+    bench.settle(1, 1, &deliveries[..3], ERROR, START).await;
+    let last = &deliveries[5];
+    let retried = START + tidegate_core::time::Millis::hours(1);
+    for (ordering, before, after) in [(Ordering::None, 1, 4), (Ordering::Fifo, 5, 5)] {
+        let policy = Policy { ordering, ..Policy::default() };
+        for (at, expected) in [(START, before), (retried, after)] {
+            let ahead = bench.store.ahead(DestinationNo(1), last, &policy, at, 100).await.unwrap();
+            assert_eq!(ahead, expected, "{ordering:?} at {at}");
         }
     }
 }

@@ -82,6 +82,24 @@ impl Lane {
         let own = self.queue.iter().find(|other| other.id == delivery).map(rank)?;
         Some(self.queue.iter().filter(|other| rank(other) < own).count())
     }
+    /// How many in flight were before it when they started: in no line, the more urgent ones and the earlier ones.
+    pub fn in_flight_before(&self, delivery: &Delivery) -> usize {
+        let rank = |delivery: &Delivery| (delivery.priority, delivery.place);
+        let before = |other: &Delivery| rank(other) < rank(delivery);
+        self.in_flight().filter(|(other, _)| before(other)).count()
+    }
+    /// Which delivery is the next probe, if one goes first: of those that are due at `at`, the longest waiting that has its
+    /// turn and was not the last probe.
+    pub fn next_probe(&self, at: Timestamp) -> Option<DeliveryId> {
+        let due = |delivery: &&Delivery| match delivery.status {
+            Status::RetryScheduled { at: own, .. } => own <= at,
+            _ => true,
+        };
+        let waiting = || self.queue.iter().filter(due).filter(|delivery| self.turn(delivery) == Turn::Its);
+        let another = waiting().filter(|delivery| Some(delivery.id) != self.state.last_probe);
+        let first = another.min_by_key(|delivery| delivery.place).or_else(|| waiting().next());
+        first.map(|delivery| delivery.id)
+    }
     /// Whose turn it is in this delivery's line, as far as the lane knows.
     pub fn turn(&self, delivery: &Delivery) -> Turn {
         self.queue.turn(self.policy.ordering.line(delivery).as_ref(), delivery.id)

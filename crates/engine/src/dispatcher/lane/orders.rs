@@ -1,7 +1,6 @@
 //! What people want of a lane and of single deliveries.
 
 use tidegate_core::delivery::{Delivery, End, Status, Withdrawn};
-use tidegate_core::lane::Standing;
 use tidegate_core::order::{Line, Ordering};
 use tidegate_core::time::Now;
 
@@ -13,8 +12,17 @@ impl Lane {
     pub(in crate::dispatcher) fn command(&mut self, now: Now, command: Command, effects: &mut Vec<Effect>) {
         let since = now.wall;
         match command {
-            Command::Pause => self.state.standing = Standing::Paused { since },
-            Command::Disable(cause) => self.state.standing = Standing::Disabled { since, cause },
+            Command::Pause => {
+                self.state.standing.paused.get_or_insert(since);
+            }
+            Command::Disable(cause) => {
+                self.state.standing.disabled.get_or_insert((since, cause));
+            }
+            Command::Enable => {
+                self.state.standing.disabled = None;
+                self.state.rested(now.wall);
+                self.state.health.forget();
+            }
             Command::Resume { skip_head } => self.resume(now, skip_head, effects),
             Command::RetryNow => self.state.retry_now(now.wall),
             Command::Retire => return self.retire(now, effects),
@@ -23,9 +31,8 @@ impl Lane {
     }
 
     fn resume(&mut self, now: Now, skip_head: bool, effects: &mut Vec<Effect>) {
-        self.state.standing = Standing::Active;
+        self.state.standing.paused = None;
         self.state.rested(now.wall);
-        self.state.health.forget();
         let halted = std::mem::take(&mut self.state.halted);
         let blocked = skip_head && halted.is_empty() && self.policy.ordering == Ordering::Fifo;
         for (line, _) in halted {

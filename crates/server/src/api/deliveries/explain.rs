@@ -91,6 +91,10 @@ struct Lane {
     now: Now,
     policy: std::sync::Arc<Policy>,
     state: LaneState,
+    /// Those in flight that were before it.
+    under_way: u64,
+    /// The delivery that goes first to find out whether the destination is well again, if one does.
+    probe: Option<DeliveryId>,
 }
 
 /// Explain why a delivery is where it is.
@@ -134,16 +138,38 @@ async fn estimate(
     explanation: &Explanation,
     view: &mut ExplanationView,
 ) -> Result<(), ApiError> {
-    let no = stored.destination;
+    let (no, delivery) = (stored.destination, stored.delivery.clone());
+    let opens = opens(app.engine.now().wall, explanation);
+    let probes = explanation
+        .gates
+        .iter()
+        .any(|view| matches!(view.hold, Some(Hold::CircuitOpen { .. } | Hold::Throttled { .. })));
     let look = app.engine.look(move |view| {
         let lane = view.lane(no)?;
-        Some(Lane { now: view.now, policy: lane.shared_policy(), state: lane.state().clone() })
+        // In a line, whatever is before it goes before it, in flight or not.
+        let in_line = lane.policy().ordering.line(&delivery).is_some();
+        Some(Lane {
+            now: view.now,
+            policy: lane.shared_policy(),
+            state: lane.state().clone(),
+            under_way: if in_line { 0 } else { lane.in_flight_before(&delivery) as u64 },
+            probe: opens.filter(|_| probes).and_then(|at| lane.next_probe(at)),
+        })
     });
     let Some(lane) = look.await? else { return Ok(()) };
-    let ahead = app.engine.store().ahead(no, &stored.delivery, &lane.policy, MAX_AHEAD).await?;
-    view.queue = Some(QueuePlace { ahead: ahead.min(MAX_AHEAD), exact: ahead < MAX_AHEAD });
-    let Some(opens) = opens(lane.now.wall, explanation) else { return Ok(()) };
-    let at = gate::estimate(lane.now, opens, ahead, exchange(&lane.state), &lane.policy, &lane.state);
+    let by = opens.unwrap_or(lane.now.wall);
+    let counted = app.engine.store().ahead(no, &stored.delivery, &lane.policy, by, MAX_AHEAD).await?;
+    let ahead = match lane.probe {
+        Some(probe) if probe == stored.delivery.id => 0,
+        Some(_) => counted.saturating_sub(lane.under_way).max(1),
+        None => counted.saturating_sub(lane.under_way),
+    };
+    view.queue = Some(QueuePlace { ahead: ahead.min(MAX_AHEAD), exact: counted < MAX_AHEAD });
+    let Some(opens) = opens else { return Ok(()) };
+    let exchange = exchange(&lane.state);
+    // The probe has to come back first.
+    let opens = if lane.probe.is_some() && ahead > 0 { opens + exchange } else { opens };
+    let at = gate::estimate(lane.now, opens, ahead, exchange, &lane.policy, &lane.state);
     view.estimated_at = Some(at);
     view.will_expire |= stored.delivery.expires_at.is_some_and(|expiry| at >= expiry);
     Ok(())

@@ -1,6 +1,6 @@
 //! How a delivery stands right now: its own state from the store, and what its lane says.
 
-use tidegate_core::delivery::{Delivery, End, HoldReason, OwnTime, Status, Withdrawn};
+use tidegate_core::delivery::{Delivery, End, HoldReason, Late, OwnTime, Status, Withdrawn};
 use tidegate_core::gate::{Decision, Explanation, Hold};
 use tidegate_core::time::Timestamp;
 use tidegate_engine::View;
@@ -64,25 +64,18 @@ pub(crate) async fn many(app: &App, stored: &[StoredDelivery]) -> Result<Vec<Sta
         let mut asked = Vec::new();
         let from = all.len();
         for (index, stored) in some.iter().enumerate() {
-            let status = stored.delivery.status;
-            let deleted = app.catalogue.destination(stored.destination).is_none();
-            all.push(Standing::of(match status {
-                // Deleted with its destination: shown at once, written soon.
-                status if !status.is_final() && deleted => {
-                    Status::Final(End::Cancelled(Withdrawn::DestinationDeleted))
-                }
-                status => status,
-            }));
-            if !status.is_final() && !deleted {
-                asked.push((from + index, stored.destination, stored.delivery.clone()));
+            all.push(Standing::of(stored.delivery.status));
+            if !stored.delivery.status.is_final() {
+                let deleted = app.catalogue.destination(stored.destination).is_none();
+                asked.push((from + index, stored.destination, stored.delivery.clone(), deleted));
             }
         }
         if asked.is_empty() {
             continue;
         }
         let told = app.engine.look(move |view| {
-            let tell = |(index, no, delivery): &(usize, DestinationNo, Delivery)| {
-                (*index, look(view, *no, delivery))
+            let tell = |(index, no, delivery, deleted): &(usize, DestinationNo, Delivery, bool)| {
+                (*index, look(view, *no, delivery, *deleted))
             };
             asked.iter().map(tell).collect::<Vec<_>>()
         });
@@ -93,15 +86,27 @@ pub(crate) async fn many(app: &App, stored: &[StoredDelivery]) -> Result<Vec<Sta
     Ok(all)
 }
 
-fn look(view: &View<'_>, destination: DestinationNo, delivery: &Delivery) -> Standing {
-    let Some(lane) = view.lane(destination) else { return Standing::of(delivery.status) };
+fn look(view: &View<'_>, destination: DestinationNo, delivery: &Delivery, deleted: bool) -> Standing {
+    let lane = view.lane(destination);
+    if lane.is_some_and(|lane| lane.is_in_flight(delivery.id)) {
+        return Standing::of(Status::Delivering);
+    }
+    if deleted {
+        // Shown at once, written soon.
+        return Standing::of(Status::Final(End::Cancelled(Withdrawn::DestinationDeleted)));
+    }
+    let Some(lane) = lane else { return Standing::of(delivery.status) };
     let explanation = lane.explain(view.now, delivery);
     let mut standing = Standing::of(delivery.status);
-    if lane.is_in_flight(delivery.id) {
-        standing.status = Status::Delivering;
-        return standing;
-    }
     match explanation.decision {
+        // There is no time left to send it, but its time has not come: it goes on waiting until then.
+        Decision::Finish(End::Expired(Late::Behind(reason)))
+            if delivery.expires_at.is_some_and(|expiry| view.now.wall < expiry)
+                && delivery.status == Status::Queued =>
+        {
+            standing.hold_reason = Some(reason);
+            standing.will_expire = true;
+        }
         Decision::Finish(end) => standing.status = Status::Final(end),
         Decision::Wait(wait) => {
             standing.hold_reason = Some(wait.hold.reason());

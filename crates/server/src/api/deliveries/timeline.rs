@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tidegate_core::delivery::{HoldReason, Status};
 use tidegate_core::time::Timestamp;
+use tidegate_store::DestinationNo;
 use tidegate_store::delivery::{StoredAttempt, StoredDelivery};
 use tidegate_store::record::{HoldRow, NoticeRow};
 use utoipa::ToSchema;
@@ -48,7 +49,8 @@ pub(super) async fn of(
     let from = stored.delivery.accepted_at;
     let to = stored.finished_at.unwrap_or_else(|| app.engine.now().wall);
     let (store, destination) = (app.engine.store(), stored.destination);
-    let holds = store.holds(destination, from, to, MAX_ROWS).await?;
+    let mut holds = store.holds(destination, from, to, MAX_ROWS).await?;
+    holds.extend(current_hold(app, destination, to).await?);
     let notices = store.notices(destination, from, to, MAX_ROWS).await?;
     let entry = app.catalogue.destination(destination);
     let never_quiet =
@@ -62,7 +64,8 @@ pub(super) async fn of(
     let mut all = vec![begin(stored)];
     all.extend(scheduled(stored));
     all.extend(attempts.iter().map(attempted));
-    all.extend(holds.iter().filter(concerns).map(|row| held(row, from)));
+    all.extend(attempts.windows(2).map(|pair| retried(&pair[0], &pair[1])));
+    all.extend(holds.iter().filter(concerns).map(|row| held(row, from, to)));
     all.extend(notices.iter().map(noticed));
     all.sort_by_key(|moment| moment.at);
     all.extend(ends(app, stored, standing));
@@ -94,9 +97,23 @@ fn attempted(attempt: &StoredAttempt) -> Moment {
     Moment::new(attempt.started_at + attempt.response_time, attempt.outcome.word(), None, ended)
 }
 
-fn held(row: &HoldRow, from: Timestamp) -> Moment {
+/// Why it was not tried again at once.
+fn retried(before: &StoredAttempt, after: &StoredAttempt) -> Moment {
+    let reason = HoldReason::RetryBackoff.word();
+    let detail = format!("attempt {} went at {}", after.number, after.started_at);
+    Moment::new(before.started_at + before.response_time, reason, Some(after.started_at), detail)
+}
+
+/// What has kept its destination from sending up to now, if something does: no row of the log yet.
+async fn current_hold(app: &App, no: DestinationNo, to: Timestamp) -> Result<Option<HoldRow>, ApiError> {
+    let held = app.engine.look(move |view| view.lane(no).and_then(|lane| lane.held())).await?;
+    let row = |(reason, since)| HoldRow { destination: no, reason, since, until: app.engine.now().wall };
+    Ok(held.map(row).filter(|row| row.since < to))
+}
+
+fn held(row: &HoldRow, from: Timestamp, to: Timestamp) -> Moment {
     let detail = format!("its destination was held by {} from {} to {}", row.reason, row.since, row.until);
-    Moment::new(row.since.max(from), row.reason.word(), Some(row.until), detail)
+    Moment::new(row.since.max(from), row.reason.word(), Some(row.until.min(to)), detail)
 }
 
 fn noticed(row: &NoticeRow) -> Moment {

@@ -2,7 +2,6 @@
 
 use tidegate_core::delivery::HoldReason;
 use tidegate_core::gate::{self, Hold};
-use tidegate_core::lane::Standing;
 use tidegate_core::time::{Now, Timestamp};
 use tidegate_core::timeout::TimeoutReport;
 use tidegate_engine::dispatcher::Lane;
@@ -37,7 +36,9 @@ impl Snapshot {
     fn of(now: Now, lane: &Lane) -> Self {
         let (policy, state) = (lane.policy(), lane.state());
         let since = |hold: &Hold| match hold {
-            Hold::Paused { since } | Hold::Disabled { since, .. } => Some(*since),
+            Hold::Paused { since } | Hold::AccountPaused { since } | Hold::Disabled { since, .. } => {
+                Some(*since)
+            }
             Hold::CircuitOpen { .. } => state.breaker.open().map(|(since, _)| since),
             Hold::Throttled { .. } => state.throttle.shut().map(|(since, _)| since),
             Hold::QuietHours { .. } => {
@@ -49,7 +50,7 @@ impl Snapshot {
         let holds = gate::holds(now, policy, state);
         let throttled = holds.iter().find(|hold| hold.reason() == HoldReason::Throttled);
         Self {
-            enabled: !matches!(state.standing, Standing::Disabled { .. }),
+            enabled: state.standing.disabled.is_none(),
             status: gate::status(now, policy, state).word(),
             throttled_until: throttled.and_then(Hold::until),
             episodes: state.throttle.episodes(),

@@ -8,7 +8,6 @@ use tidegate_core::dial::{Guard, Target};
 use tidegate_core::health::DisabledCause;
 use tidegate_core::id::DestinationId;
 use tidegate_core::invalid::Invalid;
-use tidegate_core::lane::Standing;
 use tidegate_engine::dispatcher::Command;
 use tidegate_store::DestinationNo;
 use tidegate_store::catalogue::{Destination, Edit};
@@ -139,11 +138,11 @@ pub(super) async fn remove(
 
 /// `active`: switches a lane off, or on again if it was off. A pause is another thing, and stays.
 async fn switch(app: &App, no: DestinationNo, active: bool) -> Result<(), ApiError> {
-    let off = app.engine.look(move |view| {
-        view.lane(no).is_some_and(|lane| matches!(lane.state().standing, Standing::Disabled { .. }))
-    });
+    let off = app
+        .engine
+        .look(move |view| view.lane(no).is_some_and(|lane| lane.state().standing.disabled.is_some()));
     match (active, off.await?) {
-        (true, true) => app.engine.command(no, Command::Resume { skip_head: false }).await?,
+        (true, true) => app.engine.command(no, Command::Enable).await?,
         (false, false) => app.engine.command(no, Command::Disable(DisabledCause::ByRequest)).await?,
         (true, false) | (false, true) => {}
     }

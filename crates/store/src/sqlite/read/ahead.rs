@@ -4,6 +4,7 @@ use rusqlite::params;
 use tidegate_core::delivery::{Delivery, Place};
 use tidegate_core::order::{Line, Ordering};
 use tidegate_core::policy::Policy;
+use tidegate_core::time::Timestamp;
 
 use super::refill::Kind;
 use crate::DestinationNo;
@@ -11,17 +12,21 @@ use crate::sqlite::codec::{self, count, uncount};
 use crate::sqlite::shared::Reader;
 use crate::sqlite::sql;
 
+/// Deliveries with a time of their own that are looked at; where there are more, that is many enough.
+const LOOKED_AT: u64 = 10_000;
 /// After every place.
 const LAST: (i64, i64) = (i64::MAX, i64::MAX);
 
 impl Reader {
-    /// Ready deliveries that go before `delivery`, up to `cap`: in its line those before it there; else the more urgent
-    /// ones, and the equally urgent ones of an earlier place.
+    /// Deliveries that go before `delivery` if it goes at `at`, up to `cap`: in its line those before it there; else the more
+    /// urgent ones, and the equally urgent ones of an earlier place, that are ready or will be by then. Those in flight are
+    /// among them.
     pub(in crate::sqlite) fn ahead(
         &self,
         destination: DestinationNo,
         delivery: &Delivery,
         policy: &Policy,
+        at: Timestamp,
         cap: u64,
     ) -> rusqlite::Result<u64> {
         self.at_once(|| match policy.ordering.line(delivery) {
@@ -30,7 +35,7 @@ impl Reader {
                 let keyless: &[bool] =
                     if policy.ordering == Ordering::Key { &[true] } else { &[true, false] };
                 let own = i64::from(delivery.priority.get());
-                let mut found = 0;
+                let mut found = self.due_before(destination, delivery, whole.is_some(), at, cap)?;
                 for keyless in keyless {
                     for kind in self.kinds(destination, *keyless)? {
                         let before = match kind.priority {
@@ -39,15 +44,38 @@ impl Reader {
                             level if level == own => place(delivery.place),
                             _ => continue,
                         };
-                        found += self.ready_before(destination, &kind, before, cap - found)?;
                         if found >= cap {
                             return Ok(cap);
                         }
+                        found += self.ready_before(destination, &kind, before, cap - found)?;
                     }
                 }
-                Ok(found)
+                Ok(found.min(cap))
             }
         })
+    }
+
+    /// Those that wait for a time of their own, which comes by `at`. In one line for all, those that were tried have their
+    /// turn whenever their retry is.
+    fn due_before(
+        &self,
+        destination: DestinationNo,
+        delivery: &Delivery,
+        whole: bool,
+        at: Timestamp,
+        cap: u64,
+    ) -> rusqlite::Result<u64> {
+        let (occurred_at, seq) = place(delivery.place);
+        let (sql, priority) = if whole {
+            (sql::COUNT_WAITING_IN_LINE, i64::from(delivery.attempts_made == 0))
+        } else {
+            (sql::COUNT_DUE_BEFORE, i64::from(delivery.priority.get()))
+        };
+        let params = params![destination.0, at.as_millis(), priority, occurred_at, seq, count(LOOKED_AT)];
+        let (found, looked_at) = self
+            .prepare(sql)?
+            .query_row(params, |row| Ok((row.get(0).map(uncount)?, row.get(1).map(uncount)?)))?;
+        Ok(if looked_at >= LOOKED_AT { cap } else { found })
     }
 
     fn ready_before(

@@ -142,16 +142,18 @@ impl Store {
         self.read(move |reader| reader.too_old(now, limit)).await
     }
 
-    /// How many ready deliveries go before `delivery`, counted up to `cap`.
+    /// How many deliveries go before `delivery` if it goes at `at`, counted up to `cap`. Those in flight count as if they
+    /// waited.
     pub async fn ahead(
         &self,
         destination: DestinationNo,
         delivery: &Delivery,
         policy: &Policy,
+        at: Timestamp,
         cap: u64,
     ) -> Result<u64, StoreError> {
         let (delivery, policy) = (delivery.clone(), policy.clone());
-        self.read(move |reader| reader.ahead(destination, &delivery, &policy, cap)).await
+        self.read(move |reader| reader.ahead(destination, &delivery, &policy, at, cap)).await
     }
 
     /// When the oldest open delivery of a destination was accepted.

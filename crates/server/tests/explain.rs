@@ -1,0 +1,241 @@
+//! What the API says about waiting must be what then happens: explain, holds, and the log of them.
+
+mod kit;
+
+use std::time::Duration;
+
+use kit::{Client, Receiver, Reply, Server, secs, until, until_some};
+use serde_json::{Value, json};
+
+async fn make(client: &Client, url: &str, policies: Value) -> String {
+    let mut body = policies;
+    body["url"] = json!(url);
+    let made = client.post("/v1/destinations", body).await.expect(201);
+    format!("/v1/destinations/{}", made["id"].as_str().expect("a string"))
+}
+
+/// Publishes an event and gives the path of its one delivery.
+async fn publish(client: &Client, name: &str, more: Value) -> String {
+    let mut body = json!({"event_type": "order.created", "payload": {"name": name}});
+    for (key, value) in more.as_object().expect("an object") {
+        body[key] = value.clone();
+    }
+    let published = client.post("/v1/outbound-events", body).await.expect(202);
+    let event = format!("/v1/outbound-events/{}", published["id"].as_str().expect("a string"));
+    let shown = client.get(&event).await.expect(200);
+    format!("/v1/deliveries/{}", shown["deliveries"][0]["id"].as_str().expect("a string"))
+}
+
+async fn explain(client: &Client, delivery: &str) -> Value {
+    client.get(&format!("{delivery}/explain")).await.expect(200)
+}
+
+async fn words(client: &Client, destination: &str) -> (String, Vec<String>) {
+    let shown = client.get(destination).await.expect(200);
+    let word = |value: &Value| value.as_str().expect("a string").to_owned();
+    let holds = shown["holds"].as_array().expect("a list").iter().map(|hold| word(&hold["reason"]));
+    (word(&shown["status"]), holds.collect())
+}
+
+fn names(receiver: &Receiver) -> Vec<String> {
+    let name = |body: &[u8]| {
+        let json: Value = serde_json::from_slice(body).expect("JSON");
+        json["name"].as_str().expect("a string").to_owned()
+    };
+    receiver.received().iter().map(|received| name(&received.body)).collect()
+}
+
+#[tokio::test]
+async fn those_whose_retry_is_due_go_before_and_are_counted() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let policies = json!({
+        "rate_limit": {"max": 1, "per": "second", "burst_capacity": 4}, "circuit_breaker": {"enabled": false},
+        "retry_policy": {"delays_seconds": [1], "jitter": "none"}, "max_concurrency": 10,
+    });
+    make(&server, &receiver.url, policies).await;
+    let mut deliveries = Vec::new();
+    for number in 0..4 {
+        deliveries.push(publish(&server, &format!("old{number}"), json!({})).await);
+    }
+    until(secs(5), "all were tried", async || receiver.count() == 4).await;
+    receiver.behave(|_| Reply::status(200));
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    let done = receiver.count() - 4;
+    deliveries.push(publish(&server, "new", json!({"ttl_seconds": 30})).await);
+    let mut ahead = Vec::new();
+    for delivery in &deliveries[done..] {
+        let told = explain(&server, delivery).await;
+        assert_eq!(told["will_expire"], false, "{told}");
+        ahead.push(told["queue"]["ahead"].as_u64());
+    }
+    let expected: Vec<_> = (0..ahead.len() as u64).map(Some).collect();
+    assert_eq!(ahead, expected, "each says who goes before it; {done} were sent by then");
+    until(secs(10), "all are sent", async || receiver.count() == 9).await;
+    assert_eq!(names(&receiver)[4..], ["old0", "old1", "old2", "old3", "new"]);
+}
+
+#[tokio::test]
+async fn what_is_in_flight_has_its_token_and_goes_before_nobody() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200).after(secs(2))).await;
+    let policies =
+        json!({"rate_limit": {"max": 1, "per": "second", "burst_capacity": 3}, "max_concurrency": 10});
+    make(&server, &receiver.url, policies).await;
+    for number in 0..3 {
+        publish(&server, &format!("slow{number}"), json!({})).await;
+        // One proves that it is well; then more may go at once.
+        if number == 0 {
+            until(secs(5), "it was sent", async || receiver.count() == 1).await;
+        }
+    }
+    until(secs(10), "all are in flight", async || receiver.count() == 3).await;
+    let last = publish(&server, "last", json!({"ttl_seconds": 20})).await;
+    let told = explain(&server, &last).await;
+    assert_eq!((&told["queue"]["ahead"], &told["will_expire"]), (&json!(0), &json!(false)), "{told}");
+}
+
+#[tokio::test]
+async fn the_line_behind_a_retried_head_counts_it() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let policies = json!({"ordering": "fifo", "retry_policy": {"delays_seconds": [60], "jitter": "none"}});
+    make(&server, &receiver.url, policies).await;
+    let mut deliveries = Vec::new();
+    for name in ["head", "second", "third"] {
+        deliveries.push(publish(&server, name, json!({})).await);
+    }
+    until(secs(5), "the head waits for its retry", async || {
+        explain(&server, &deliveries[0]).await["hold_reason"] == "retry_backoff"
+    })
+    .await;
+    for (delivery, ahead) in deliveries.iter().zip(0..) {
+        let told = explain(&server, delivery).await;
+        assert_eq!(told["queue"]["ahead"], ahead, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_halted_line_is_seen_from_everywhere() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let policies = json!({"ordering": "fifo", "on_exhausted": "halt", "retry_policy": {"max_attempts": 1}});
+    let destination = make(&server, &receiver.url, policies).await;
+    for name in ["dies", "stands", "stands too"] {
+        publish(&server, name, json!({})).await;
+    }
+    until(secs(5), "it stands", async || {
+        words(&server, &destination).await == ("paused".to_owned(), vec!["order_blocked".to_owned()])
+    })
+    .await;
+    until(secs(5), "the metrics say so", async || {
+        server.get("/metrics").await.text().contains("tidegate_held_deliveries{reason=\"order_blocked\"} 2")
+    })
+    .await;
+    receiver.behave(|_| Reply::status(200));
+    server.post(&format!("{destination}/resume"), json!({})).await.expect(200);
+    until(secs(5), "it goes on", async || receiver.count() == 3).await;
+    assert_eq!(words(&server, &destination).await, ("active".to_owned(), vec![]));
+}
+
+#[tokio::test]
+async fn paused_and_switched_off_are_two_things() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    let pause = format!("{destination}/pause");
+    let resume = format!("{destination}/resume");
+    let both = || ("disabled".to_owned(), vec!["disabled".to_owned(), "paused".to_owned()]);
+    server.post(&pause, json!({})).await.expect(200);
+    let off = server.patch(&destination, json!({"active": false})).await.expect(200);
+    assert_eq!(off["active"], false);
+    assert_eq!(words(&server, &destination).await, both());
+    server.kill9();
+    server.restart().await;
+    assert_eq!(words(&server, &destination).await, both(), "after a crash, too");
+    server.patch(&destination, json!({"active": true})).await.expect(200);
+    assert_eq!(words(&server, &destination).await, ("paused".to_owned(), vec!["paused".to_owned()]));
+    server.patch(&destination, json!({"active": false})).await.expect(200);
+    let resumed = server.post(&resume, json!({})).await.expect(200);
+    assert_eq!(resumed["active"], false, "resuming does not switch it on");
+    assert_eq!(words(&server, &destination).await, ("disabled".to_owned(), vec!["disabled".to_owned()]));
+    publish(&server, "waits", json!({})).await;
+    server.post(&pause, json!({})).await.expect(200);
+    server.post(&resume, json!({})).await.expect(200);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(receiver.count(), 0);
+    server.patch(&destination, json!({"active": true})).await.expect(200);
+    until(secs(5), "it is sent", async || receiver.count() == 1).await;
+}
+
+#[tokio::test]
+async fn an_interval_in_which_work_waited_is_one_row_over_restarts() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    server.post(&format!("{destination}/pause"), json!({})).await.expect(200);
+    let delivery = publish(&server, "waits", json!({})).await;
+    let holds = format!("{destination}/holds");
+    let begun = until_some(secs(5), "it is held".to_owned(), async || {
+        let rows = server.get(&holds).await.expect(200)["items"].clone();
+        rows[0]["since"].as_str().map(str::to_owned)
+    })
+    .await;
+    for clean in [true, false, true] {
+        if clean {
+            assert!(server.stop().await);
+        } else {
+            server.kill9();
+        }
+        server.restart().await;
+        let rows = server.get(&holds).await.expect(200)["items"].clone();
+        assert_eq!(rows.as_array().map(Vec::len), Some(1), "{rows}");
+        assert_eq!((&rows[0]["since"], &rows[0]["until"]), (&json!(begun), &Value::Null), "{rows}");
+    }
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    server.post(&format!("{destination}/resume"), json!({})).await.expect(200);
+    until(secs(5), "it is sent", async || receiver.count() == 1).await;
+    until(secs(5), "the row is whole", async || {
+        let rows = server.get(&holds).await.expect(200)["items"].clone();
+        rows.as_array().map(Vec::len) == Some(1) && rows[0]["since"] == begun && rows[0]["until"].is_string()
+    })
+    .await;
+    let shown = server.get(&delivery).await.expect(200);
+    let paused = |moment: &&Value| moment["status"] == "paused";
+    let moments = shown["timeline"].as_array().expect("a list");
+    assert_eq!(moments.iter().filter(paused).count(), 1, "{shown}");
+}
+
+#[tokio::test]
+async fn an_attempt_in_flight_outlives_its_destination() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200).after(secs(1))).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    let delivery = publish(&server, "on its way", json!({})).await;
+    until(secs(5), "it is in flight", async || receiver.count() == 1).await;
+    assert_eq!(server.delete(&destination).await.status, 204);
+    assert_eq!(server.get(&delivery).await.expect(200)["status"], "delivering", "not over before it is");
+    until(secs(5), "it is over", async || server.get(&delivery).await.expect(200)["status"] == "delivered")
+        .await;
+}
+
+#[tokio::test]
+async fn a_retry_is_named_in_the_timeline_and_a_hold_ends_with_the_delivery() {
+    let server = Server::start(&[]).await;
+    let receiver =
+        Receiver::start(|received| Reply::status(if received.attempt() == 1 { 500 } else { 200 })).await;
+    make(&server, &receiver.url, json!({"retry_policy": {"delays_seconds": [1], "jitter": "none"}})).await;
+    let delivery = publish(&server, "twice", json!({})).await;
+    until(secs(10), "it is delivered", async || {
+        server.get(&delivery).await.expect(200)["status"] == "delivered"
+    })
+    .await;
+    let shown = server.get(&delivery).await.expect(200);
+    let words: Vec<&str> = shown["timeline"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|moment| moment["status"].as_str())
+        .collect();
+    assert_eq!(words, ["queued", "http_error", "retry_backoff", "success", "delivered"], "{shown}");
+}
