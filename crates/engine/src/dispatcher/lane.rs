@@ -365,6 +365,9 @@ impl Lane {
         {
             effects.push(Effect::Held { lane: self.id, reason, since, until: now.wall });
         }
+        if reason.is_some_and(|reason| reason != HoldReason::AtCapacity) {
+            self.queue.shrink();
+        }
         let passes = |reason: HoldReason| matches!(reason, HoldReason::RateLimited | HoldReason::AtCapacity);
         let before = self.state.held.take().map(|(reason, _)| reason);
         self.state.held = reason.map(|reason| (reason, now.wall));

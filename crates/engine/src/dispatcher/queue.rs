@@ -26,16 +26,15 @@ use tidegate_core::time::Timestamp;
 use parts::{Head, LineQueue, Shelf};
 use refill::RefillState;
 
-/// Deliveries on one shelf: several commits' worth at full speed, and 100,000 lanes of it still fit a small machine.
-const SHELF: usize = 256;
+/// Deliveries on one shelf, and lines whose heads lie there, of a lane that need not be quick: 100,000 of these fit a small
+/// machine.
+const LEAST_ROOM: usize = 16;
+/// The same of a lane that empties its shelves: several commits' worth at full speed.
+const MOST_ROOM: usize = 256;
 /// Deliveries that wait for their own time, per lane.
-const TIMED: usize = 1_024;
-/// Deliveries behind the head of one line.
-const BEHIND: usize = 16;
-/// Lines in memory whose heads lie on the same shelf.
-const LINES: usize = 256;
+const TIMED: usize = 32;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
     shelves: BTreeMap<Group, Shelf>,
     timed: BTreeMap<(Timestamp, Place), Delivery>,
@@ -43,6 +42,8 @@ pub(super) struct Queue {
     lines: BTreeMap<Line, LineQueue>,
     /// Lines that are only in the store have heads for these shelves.
     other_lines: BTreeSet<Group>,
+    /// Deliveries on one shelf, and lines whose heads lie there. It grows when they run low, and a hold takes it back.
+    room: usize,
     /// No delivery here ends by itself before this.
     deadline: Option<Timestamp>,
     refill: RefillState,
@@ -51,7 +52,37 @@ pub(super) struct Queue {
 impl Queue {
     /// With `backlog`, the store may have more than this.
     pub(super) fn new(backlog: bool) -> Self {
-        Self { timed_from: backlog.then_some(Timestamp::MIN), ..Self::default() }
+        Self {
+            shelves: BTreeMap::new(),
+            timed: BTreeMap::new(),
+            timed_from: backlog.then_some(Timestamp::MIN),
+            lines: BTreeMap::new(),
+            other_lines: BTreeSet::new(),
+            room: LEAST_ROOM,
+            deadline: None,
+            refill: RefillState::Idle,
+        }
+    }
+
+    /// Nothing goes for a while: what is far back is left to the store.
+    pub(super) fn shrink(&mut self) {
+        self.room = LEAST_ROOM;
+        let mut cut = Vec::new();
+        for (group, shelf) in &mut self.shelves {
+            while shelf.free.len() > LEAST_ROOM {
+                shelf.free.pop_last();
+                shelf.more = true;
+                cut.push(*group);
+            }
+        }
+        if !cut.is_empty() {
+            self.leave(|left| left.shelves.extend(cut));
+        }
+    }
+
+    /// Deliveries behind the head of one line.
+    const fn behind(&self) -> usize {
+        self.room / 4
     }
 
     /// Whether anything waits here.
@@ -129,7 +160,7 @@ impl Queue {
         if !leaves {
             shelf.free.insert(delivery.place, delivery);
         }
-        let overflows = shelf.free.len() > SHELF;
+        let overflows = shelf.free.len() > self.room;
         if overflows {
             shelf.free.pop_last();
         }
@@ -147,7 +178,7 @@ impl Queue {
     /// A due delivery that keeps an order takes its place in its line.
     fn join(&mut self, line: Line, delivery: Delivery, policy: &Policy) {
         let group = Group::of(&delivery, policy);
-        if !self.lines.contains_key(&line) && (self.heads_on(group) >= LINES || !self.knows_all_lines()) {
+        if !self.lines.contains_key(&line) && (self.heads_on(group) >= self.room || !self.knows_all_lines()) {
             self.other_lines.insert(group);
             self.leave(|left| left.other_lines.extend([group]));
             return;
@@ -174,13 +205,14 @@ impl Queue {
     }
 
     fn stand_behind(&mut self, line: &Line, delivery: Delivery) {
+        let most = self.behind();
         let queue = self.lines.get_mut(line).expect("the caller found it");
         let beyond = queue.behind.last_key_value().is_none_or(|(last, _)| delivery.place > *last);
         let leaves = queue.more && beyond;
         if !leaves {
             queue.behind.insert(delivery.place, delivery);
         }
-        let overflows = queue.behind.len() > BEHIND;
+        let overflows = queue.behind.len() > most;
         if overflows {
             queue.behind.pop_last();
         }
@@ -331,7 +363,7 @@ impl Queue {
     /// The policy changed: everything finds its place anew. The caller tells again which lines stand and which
     /// deliveries are in flight before it puts back what this returns.
     pub(super) fn take_all(&mut self) -> Vec<Delivery> {
-        let before = std::mem::take(self);
+        let before = std::mem::replace(self, Self::new(false));
         let more =
             before.shelves.values().any(|shelf| shelf.more) || before.lines.values().any(|line| line.more);
         let asked = before.awaits_refill();

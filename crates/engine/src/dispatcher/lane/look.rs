@@ -11,7 +11,6 @@ use tidegate_core::policy::Policy;
 use tidegate_core::refill::Wanted;
 use tidegate_core::time::{Now, Timestamp};
 
-use super::super::queue::Queue;
 use super::super::{AccountNo, LaneId};
 use super::{Lane, Mark};
 
@@ -118,7 +117,7 @@ impl Lane {
     }
     /// How much a refill may bring.
     pub fn wanted(&self) -> Wanted {
-        Queue::wanted(self.flights.len() + self.unsaved.len())
+        self.queue.wanted(self.flights.len() + self.unsaved.len())
     }
     /// The lines that stand: a refill need not bring anything of them.
     pub fn halted(&self) -> &[(Line, DeliveryId)] {

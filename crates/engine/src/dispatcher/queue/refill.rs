@@ -12,7 +12,7 @@ use tidegate_core::refill::{Group, More, Refill, Wanted};
 use tidegate_core::time::Timestamp;
 
 use super::parts::LineQueue;
-use super::{BEHIND, LINES, Queue, SHELF, TIMED, earliest, sort_for_insertion};
+use super::{MOST_ROOM, Queue, TIMED, earliest, sort_for_insertion};
 
 #[derive(Debug, Default)]
 pub(super) enum RefillState {
@@ -34,11 +34,16 @@ pub(super) struct Left {
 impl Queue {
     /// Whether to ask the store for more, now. Asked once, it waits for the answer.
     pub(in crate::dispatcher) fn ask_for_more(&mut self, now: Timestamp) -> bool {
-        let wanted = !self.awaits_refill()
-            && (self.timed_from.is_some_and(|from| from <= now)
-                || self.other_lines.iter().any(|group| self.heads_on(*group) < LINES / 2)
-                || self.shelves.values().any(|shelf| shelf.more && shelf.free.len() <= SHELF / 4)
-                || self.lines.values().any(LineQueue::runs_dry));
+        if self.awaits_refill() {
+            return false;
+        }
+        let low = self.other_lines.iter().any(|group| self.heads_on(*group) < self.room / 2)
+            || self.shelves.values().any(|shelf| shelf.more && shelf.free.len() <= self.room / 4)
+            || self.lines.values().any(LineQueue::runs_dry);
+        if low {
+            self.room = (2 * self.room).min(MOST_ROOM);
+        }
+        let wanted = low || self.timed_from.is_some_and(|from| from <= now);
         if wanted {
             self.refill = RefillState::Asked(Left::default());
         }
@@ -51,8 +56,13 @@ impl Queue {
     }
 
     /// How much a refill may bring, with `out` deliveries of which the store does not know that they are under way.
-    pub(in crate::dispatcher) const fn wanted(out: usize) -> Wanted {
-        Wanted { per_shelf: SHELF + out, per_line: BEHIND + 1 + out, lines: LINES, timed: TIMED / 2 }
+    pub(in crate::dispatcher) const fn wanted(&self, out: usize) -> Wanted {
+        Wanted {
+            per_shelf: self.room + out,
+            per_line: self.behind() + 1 + out,
+            lines: self.room,
+            timed: TIMED / 2,
+        }
     }
 
     /// Something is left to the store: a refill that is on its way may not know of it.
