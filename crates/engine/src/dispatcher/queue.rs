@@ -28,11 +28,11 @@ use refill::RefillState;
 
 /// Deliveries on one shelf, and lines whose heads lie there, of a lane that need not be quick: 100,000 of these fit a small
 /// machine.
-const LEAST_ROOM: usize = 16;
+const LEAST_ROOM: usize = 8;
 /// The same of a lane that empties its shelves: several commits' worth at full speed.
 const MOST_ROOM: usize = 256;
 /// Deliveries that wait for their own time, per lane.
-const TIMED: usize = 32;
+const TIMED: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Queue {

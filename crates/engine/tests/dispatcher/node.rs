@@ -34,7 +34,7 @@ pub(crate) struct Node {
     pub(crate) accepted: Vec<Delivery>,
     /// Commits are late: what is to be saved waits here.
     pub(crate) late: Option<Vec<(LaneId, Mark)>>,
-    /// What the next refill brings, and how many were asked for.
+    /// What is in the store besides what was published, until it is sent; and how many refills were asked for.
     pub(crate) backlog: Vec<Delivery>,
     pub(crate) refills: usize,
 }
@@ -68,7 +68,10 @@ impl Node {
         self.dispatcher.step(self.now, input, &mut effects);
         for effect in effects {
             match effect {
-                Effect::Send { lane, sending } => self.sent.push_back((lane, sending.delivery)),
+                Effect::Send { lane, sending } => {
+                    self.backlog.retain(|delivery| delivery.id != sending.delivery);
+                    self.sent.push_back((lane, sending.delivery));
+                }
                 Effect::Settle { lane, delivery, mark, .. } => {
                     self.settled.push(*delivery);
                     match &mut self.late {
@@ -79,7 +82,7 @@ impl Node {
                 Effect::Held { reason, since, until, .. } => self.holds.push((reason, until - since)),
                 Effect::Refill { lane } => {
                     self.refills += 1;
-                    let deliveries = std::mem::take(&mut self.backlog);
+                    let deliveries = self.backlog.clone();
                     self.step(Input::Refilled { lane, refill: Refill { deliveries, ..Refill::default() } });
                 }
                 Effect::Changed { aftermath, .. } => {
