@@ -32,6 +32,10 @@ statements! {
     ATTEMPTS_OF_DELIVERY = "attempts_of_delivery";
     ATTEMPTS_UNFILED = "attempts_unfiled";
     AUDIT_LOG = "audit_log";
+    COUNT_ATTEMPTS_FILED = "count_attempts_filed";
+    COUNT_ATTEMPTS_UNFILED = "count_attempts_unfiled";
+    COUNT_AUDIT_LOG = "count_audit_log";
+    COUNT_JOBS = "count_jobs";
     COUNT_LINE_BEFORE = "count_line_before";
     COUNT_READY_BEFORE = "count_ready_before";
     DELIVERIES_OF = "deliveries_of";
