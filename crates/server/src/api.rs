@@ -27,6 +27,7 @@ mod schedules;
 pub(crate) mod settings;
 mod stats;
 mod stream;
+pub(crate) mod told;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
+use self::told::Teller;
 use crate::auth::Auth;
 use crate::catalogue::Catalogue;
 use crate::config::Config;
@@ -62,6 +64,8 @@ pub(crate) struct Parts {
     pub(crate) auth: Auth,
     /// What goes on in the background.
     pub(crate) jobs: Jobs,
+    /// Tells those who watch what the API changed.
+    pub(crate) told: Teller,
     /// Becomes true when the server stops: whatever goes on without end must end then.
     pub(crate) leaving: watch::Receiver<bool>,
 }
@@ -154,6 +158,7 @@ fn described() -> OpenApiRouter<App> {
 pub(crate) fn router(app: App) -> Router {
     let (router, mut document) = described().split_for_parts();
     openapi::name_operations(&mut document);
+    openapi::name_accounts(&mut document);
     let document: bytes::Bytes =
         document.to_json().expect("the document is made of strings and numbers").into();
     let serve_document = move || {

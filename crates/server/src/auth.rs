@@ -3,12 +3,13 @@
 //! A key is 32 random bytes behind `tg_`. Only its SHA-256 is kept, and keys are found by that hash: what a guess shares
 //! with a real key shows in no timing. Failed sign-ins are limited by address, always; calls by key, if configured.
 
+mod call;
 pub(crate) mod key;
 mod limiter;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -18,12 +19,15 @@ use tidegate_store::AccountNo;
 use tidegate_store::catalogue::AuditEntry;
 use utoipa::ToSchema;
 
+pub(crate) use self::call::{Call, Editor, Operator, Owner, Publisher, Viewer};
 use self::limiter::{Limit, Limiter};
 use crate::api::App;
 use crate::api::error::ApiError;
+use crate::api::extract::single_header;
+use crate::catalogue::KeyEntry;
 
 /// Names another account, for operators.
-pub(crate) const ACCOUNT_HEADER: &str = "tidegate-account";
+pub(crate) const ACCOUNT_HEADER: &str = "Tidegate-Account";
 /// Failed sign-ins of one address: so many at once, then one each second. A person mistypes a few, a program guesses on.
 const FAILURES: Limit = Limit { burst: 30, per_second: 1 };
 
@@ -76,9 +80,34 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// The account that the call acts in.
     pub(crate) account: AccountNo,
+    /// What the key is found by.
+    hash: [u8; 32],
 }
 
 impl Caller {
+    /// Whose call it is: 401 without a valid key, 429 where there are too many.
+    fn of(parts: &Parts, app: &App) -> Result<Self, ApiError> {
+        let now = app.engine.now();
+        let hash = bearer(&parts.headers).map(key::hash);
+        let found = hash.and_then(|hash| Some((hash, valid_key(app, &hash)?)));
+        let Some((hash, found)) = found else {
+            let address = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+            let address = network(address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
+            app.auth.failures.take(now.mono, address).map_err(ApiError::rate_limited)?;
+            return Err(ApiError::unauthorized());
+        };
+        if let Some(calls) = &app.auth.calls {
+            calls.take(now.mono, found.id).map_err(ApiError::rate_limited)?;
+        }
+        let account = acting_account(&parts.headers, app, found.role, found.account)?;
+        Ok(Self { key: found.id, role: found.role, account, hash })
+    }
+
+    /// The key, if it is still valid and the account still there: for what goes on after the call was let in.
+    pub(crate) fn still(&self, app: &App) -> Option<Arc<KeyEntry>> {
+        valid_key(app, &self.hash).filter(|_| app.catalogue.account(self.account).is_some())
+    }
+
     /// 403 unless the key may do what needs `role`.
     pub(crate) fn require(&self, role: Role) -> Result<(), ApiError> {
         if self.role.permits(role) {
@@ -130,24 +159,10 @@ impl Auth {
     }
 }
 
-impl FromRequestParts<App> for Caller {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let now = app.engine.now();
-        let found = bearer(&parts.headers).and_then(|token| app.catalogue.key(&key::hash(token)));
-        let Some(found) = found.filter(|key| key.expires_at.is_none_or(|end| now.wall < end)) else {
-            let address = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
-            let address = network(address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
-            app.auth.failures.take(now.mono, address).map_err(ApiError::rate_limited)?;
-            return Err(ApiError::unauthorized());
-        };
-        if let Some(calls) = &app.auth.calls {
-            calls.take(now.mono, found.id).map_err(ApiError::rate_limited)?;
-        }
-        let account = acting_account(&parts.headers, app, found.role, found.account)?;
-        Ok(Self { key: found.id, role: found.role, account })
-    }
+/// The key with this hash, unless its time is over.
+fn valid_key(app: &App, hash: &[u8; 32]) -> Option<Arc<KeyEntry>> {
+    let now = app.engine.now().wall;
+    app.catalogue.key(hash).filter(|key| key.expires_at.is_none_or(|end| now < end))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -157,11 +172,11 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// The account that the header names, for operators; for others the header may name their own only.
 fn acting_account(headers: &HeaderMap, app: &App, role: Role, own: AccountNo) -> Result<AccountNo, ApiError> {
-    let Some(named) = headers.get(ACCOUNT_HEADER) else { return Ok(own) };
+    let Some(named) = single_header(headers, ACCOUNT_HEADER)? else { return Ok(own) };
     let named = named.to_str().ok().and_then(|name| app.catalogue.find_account(name));
     match (role, named) {
         (Role::Operator, Some(account)) => Ok(account.row.no),
-        (Role::Operator, None) => Err(ApiError::not_found().field("Tidegate-Account")),
+        (Role::Operator, None) => Err(ApiError::not_found().field(ACCOUNT_HEADER)),
         (_, Some(account)) if account.row.no == own => Ok(own),
         _ => Err(ApiError::forbidden("only an operator key may name another account")),
     }

@@ -22,6 +22,7 @@ use tidegate_core::id::{AccountId, DestinationId, RouteId};
 use tidegate_engine::Engine;
 use tidegate_store::catalogue::{AuditEntry, Edit};
 use tidegate_store::{AccountNo, DestinationNo, StoreError};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 pub(crate) use self::apply::Done;
 pub(crate) use self::entry::{AccountEntry, DestinationEntry, EventTypeEntry, KeyEntry, RouteEntry};
@@ -42,7 +43,16 @@ struct Shared {
     compiler: Compiler,
     state: RwLock<State>,
     /// One change at a time: memory takes them in the order of their commits.
-    changing: tokio::sync::Mutex<()>,
+    changing: Arc<Mutex<()>>,
+    /// Says that keys or accounts went away.
+    revoked: watch::Sender<()>,
+}
+
+/// The right to make the next change. What is read while one has it is what the change will replace, so a change that
+/// builds on what is there is never refused because of another.
+pub(crate) struct Turn {
+    shared: Arc<Shared>,
+    _held: OwnedMutexGuard<()>,
 }
 
 /// Why a change was not made.
@@ -85,16 +95,25 @@ impl From<ChangeError> for ApiError {
 }
 
 impl Catalogue {
-    /// Makes a change, with its line in the audit log; returns when it is committed and in force. It is carried through
-    /// even if the caller goes away.
+    /// Makes a change in its turn: see [`Turn::change`].
     pub(crate) async fn change(
         &self,
         edits: Vec<Edit>,
         audit: Option<AuditEntry>,
     ) -> Result<Done, ChangeError> {
+        self.turn().await.change(edits, audit).await
+    }
+
+    /// Waits for the turn to make a change on top of what is there: first come, first served.
+    pub(crate) async fn turn(&self) -> Turn {
         let shared = Arc::clone(&self.shared);
-        let task = tokio::spawn(async move { apply::change(&shared, edits, audit).await });
-        task.await.unwrap_or(Err(ChangeError::Stopped))
+        let held = Arc::clone(&shared.changing).lock_owned().await;
+        Turn { shared, _held: held }
+    }
+
+    /// Changes whenever keys or accounts went away: whatever goes on with one must look whether it may.
+    pub(crate) fn revoked(&self) -> watch::Receiver<()> {
+        self.shared.revoked.subscribe()
     }
 
     /// Makes policies and endpoints from documents.
@@ -194,6 +213,19 @@ impl Catalogue {
     pub(crate) fn event_types(&self, account: AccountNo) -> Vec<Arc<EventTypeEntry>> {
         let state = self.shared.read();
         state.tenant(account).map(|tenant| tenant.event_types.values().cloned().collect()).unwrap_or_default()
+    }
+}
+
+impl Turn {
+    /// Makes a change, with its line in the audit log; returns when it is committed and in force. It is carried through
+    /// even if the caller goes away.
+    pub(crate) async fn change(
+        self,
+        edits: Vec<Edit>,
+        audit: Option<AuditEntry>,
+    ) -> Result<Done, ChangeError> {
+        let task = tokio::spawn(async move { apply::change(&self.shared, edits, audit).await });
+        task.await.unwrap_or(Err(ChangeError::Stopped))
     }
 }
 

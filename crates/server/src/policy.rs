@@ -12,6 +12,7 @@ pub(crate) mod breaker;
 pub(crate) mod change;
 pub(crate) mod changes;
 mod compiler;
+pub(crate) mod defaults;
 pub(crate) mod destination;
 pub(crate) mod document;
 mod endpoint;
@@ -30,9 +31,10 @@ use tidegate_core::time::Timestamp;
 use tidegate_core::timeout::TimeoutParams;
 
 pub(crate) use change::Change;
-pub(crate) use changes::PolicyChanges;
 pub(crate) use compiler::{Compiled, Compiler, Spec};
-pub(crate) use destination::{DestinationDocument, DestinationPatch, Draft, NewDestination};
+pub(crate) use destination::{
+    DestinationDocument, DestinationPatch, Draft, NewDestination, check_external_id,
+};
 pub(crate) use document::PolicyDocument;
 pub(crate) use sealed::DestinationSecrets;
 

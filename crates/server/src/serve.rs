@@ -9,6 +9,7 @@ mod bootstrap;
 mod http;
 mod sending;
 mod signals;
+mod unread;
 
 use std::fs::DirBuilder;
 use std::net::TcpListener;
@@ -24,6 +25,7 @@ use tidegate_store::catalogue::Destination;
 use tokio::sync::watch;
 
 use self::signals::Signals;
+use crate::api::told::Teller;
 use crate::api::{self, App, Parts};
 use crate::auth::Auth;
 use crate::catalogue::Catalogue;
@@ -113,6 +115,7 @@ fn assemble(
         config: Arc::clone(config),
         auth,
         jobs: Jobs::default(),
+        told: Teller::default(),
         leaving,
     }))
 }

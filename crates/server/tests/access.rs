@@ -2,8 +2,9 @@
 
 mod kit;
 
-use kit::{Client, Server};
+use kit::{Client, Receiver, Reply, Server, Watch, secs, until};
 use serde_json::{Value, json};
+use tidegate_core::time::Timestamp;
 
 /// A key of this role, in the client's account.
 async fn key(client: &Client, role: &str) -> Client {
@@ -137,4 +138,116 @@ async fn a_change_to_an_old_version_is_refused() {
     assert_eq!(server.get("/v1/settings").await.expect(200)["max_queued_events"], 10);
     server.patch("/v1/settings", json!({"max_queued_events": 0})).await.expect_error(422, "invalid_field");
     server.patch("/v1/settings", json!({"no_such": 0})).await.expect_error(422, "invalid_field");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_its_key() {
+    let server = Server::start(&[]).await;
+    let made = server.post("/v1/api-keys", json!({"name": "a", "role": "viewer"})).await.expect(201);
+    let revoked = Watch::start(&server.with_key(made["api_key"].as_str().unwrap())).await;
+    let soon = Timestamp::from_millis(server_time(&server).await + 1_500).to_string();
+    let body = json!({"name": "b", "role": "viewer", "expires_at": soon});
+    let short = server.post("/v1/api-keys", body).await.expect(201);
+    let expired = Watch::start(&server.with_key(short["api_key"].as_str().unwrap())).await;
+    let account = server.post("/v1/accounts", json!({"name": "x", "external_id": "x"})).await.expect(201);
+    let deleted = Watch::start(&server.with_key(account["api_key"].as_str().unwrap())).await;
+    let acting = Watch::start(&server.with_header("tidegate-account", "x")).await;
+    let stays = Watch::start(&server).await;
+    server.delete(&format!("/v1/api-keys/{}", made["id"].as_str().unwrap())).await.expect(204);
+    until(secs(1), "a revoked key sees nothing more", async || revoked.ended()).await;
+    server.delete("/v1/accounts/x").await.expect(204);
+    until(secs(1), "a deleted account has no stream", async || deleted.ended() && acting.ended()).await;
+    until(secs(3), "an expired key sees nothing more", async || expired.ended()).await;
+    assert!(!stays.ended());
+}
+
+/// The time of the server, in milliseconds since 1970: when a key was made just now.
+async fn server_time(server: &Client) -> i64 {
+    let made = server.post("/v1/api-keys", json!({"name": "now", "role": "viewer"})).await.expect(201);
+    let at = made["created_at"].as_str().and_then(Timestamp::parse);
+    at.expect("a time").as_millis()
+}
+
+/// Whoever may not do something is told so, and not what else is wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_role_is_judged_before_body_and_parameters() {
+    let server = Server::start(&[]).await;
+    let publisher = key(&server, "publisher").await;
+    let viewer = key(&server, "viewer").await;
+    for path in
+        ["accounts", "api-keys", "destinations", "routes", "replays", "cancellations", "outbound-events"]
+    {
+        viewer.post(&format!("/v1/{path}"), json!({"no_such": 1})).await.expect_error(403, "forbidden");
+        publisher.get(&format!("/v1/{path}?no_such=1")).await.expect_error(403, "forbidden");
+    }
+    for path in ["destinations/dst_x/pause", "destinations/dst_x/rotate-secret", "deliveries/dlv_x/replay"] {
+        viewer.post(&format!("/v1/{path}"), json!({"no_such": 1})).await.expect_error(403, "forbidden");
+    }
+    viewer.patch("/v1/settings", json!({"no_such": 1})).await.expect_error(403, "forbidden");
+    viewer.patch("/v1/accounts/x", json!({"no_such": 1})).await.expect_error(403, "forbidden");
+    viewer.put("/v1/event-types/a.b", json!({"no_such": 1})).await.expect_error(403, "forbidden");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_at_the_same_time_all_go_in() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    server.post("/v1/accounts", json!({"name": "x", "external_id": "x"})).await.expect(201);
+    server.post("/v1/destinations", json!({"url": receiver.url, "external_id": "d"})).await.expect(201);
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 1..=30 {
+        for (path, body) in [
+            ("/v1/settings", json!({"max_queued_events": number})),
+            ("/v1/accounts/x", json!({"name": format!("x{number}")})),
+            ("/v1/destinations/d", json!({"max_concurrency": number})),
+        ] {
+            let client = server.client();
+            calls.spawn(async move { (path, client.patch(path, body).await) });
+        }
+    }
+    while let Some(done) = calls.join_next().await {
+        let (path, answer) = done.unwrap();
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+    assert_eq!(server.get("/v1/settings").await.header("etag"), Some("\"31\""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_version_of_an_account_is_not_deleted() {
+    let server = Server::start(&[]).await;
+    let made = server.post("/v1/accounts", json!({"name": "x", "external_id": "x"})).await;
+    let tag = made.header("etag").unwrap().to_owned();
+    server.patch("/v1/accounts/x", json!({"name": "y"})).await.expect(200);
+    let stale = server.with_header("if-match", &tag).delete("/v1/accounts/x").await;
+    stale.expect_error(412, "version_conflict");
+    server.with_header("if-match", "\"2\"").delete("/v1/accounts/x").await.expect(204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn external_ids_of_accounts_and_destinations_follow_one_rule() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    for id in ["é", "a b", "", ".", "a/b", &"x".repeat(129), "acc_00000000000000000000000000"] {
+        let account = json!({"name": "x", "external_id": id});
+        let destination = json!({"url": receiver.url, "external_id": id});
+        for (path, body) in [("/v1/accounts", account), ("/v1/destinations", destination)] {
+            let refused = server.post(path, body).await.expect_error(422, "invalid_field");
+            assert_eq!(refused["field"], "external_id", "{path} {id}");
+        }
+    }
+    let id = "A.b:c@d-1";
+    server.post("/v1/accounts", json!({"name": "x", "external_id": id})).await.expect(201);
+    server.with_header("tidegate-account", id).get("/v1/stats").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_that_counts_once_is_refused_twice() {
+    let server = Server::start(&[]).await;
+    server.post("/v1/accounts", json!({"name": "x", "external_id": "x"})).await.expect(201);
+    let twice = |name| server.with_header(name, "x").with_header(name, "y");
+    let refused = twice("tidegate-account").get("/v1/stats").await.expect_error(422, "invalid_field");
+    assert_eq!(refused["field"], "Tidegate-Account");
+    let event = json!({"event_type": "a.b", "payload": 1});
+    let refused = twice("idempotency-key").post("/v1/outbound-events", event).await;
+    assert_eq!(refused.expect_error(422, "invalid_field")["field"], "Idempotency-Key");
 }

@@ -4,8 +4,10 @@ mod kit;
 
 use bytes::Bytes;
 use http::Method;
-use kit::Server;
+use kit::{Receiver, Reply, Server, secs, until};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_fault_of_an_event_is_answered_with_its_field() {
@@ -21,7 +23,7 @@ async fn each_fault_of_an_event_is_answered_with_its_field() {
     let table = [
         ("", 400, None),
         ("{", 400, None),
-        ("null", 422, Some("")),
+        ("null", 422, None),
         ("[]", 422, None),
         ("{\"event_type\":\"a.b\",\"payload\":1} x", 400, None),
         ("{\"event_type\":\"a.b\",\"payload\":NaN}", 400, None),
@@ -137,5 +139,146 @@ async fn what_is_not_there_is_404_and_other_methods_are_405() {
     server.put("/v1/api-keys", json!({})).await.expect_error(405, "method_not_allowed");
     for id in ["x", "key_00000000000000000000000000", "%ff", "key_"] {
         server.delete(&format!("/v1/api-keys/{id}")).await.expect_error(404, "not_found");
+    }
+}
+
+/// Goal: a body that is too long gets its 413, however it is sent; a client that is still sending when the connection
+/// closes would see no answer at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_too_long_in_many_chunks_gets_its_answer() {
+    let server = Server::start(&[]).await;
+    for (key, path, status) in [
+        (server.key.as_str(), "/v1/outbound-events", "413"),
+        (server.key.as_str(), "/v1/destinations", "413"),
+        ("tg_none", "/v1/outbound-events", "401"),
+    ] {
+        for chunks in [17, 20, 32, 64, 100, 160].repeat(3) {
+            let answer = send_chunks(&server.authority, key, path, chunks).await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{chunks} chunks to {path}: {answer:?}"
+            );
+        }
+    }
+}
+
+/// Sends so many chunks of 64 KiB as fast as they go, and only then looks at what came back.
+async fn send_chunks(authority: &str, key: &str, path: &str, chunks: usize) -> String {
+    let mut stream = TcpStream::connect(authority).await.expect("the server listens");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+         transfer-encoding: chunked\r\nconnection: close\r\n\r\n"
+    );
+    let mut chunk = b"10000\r\n".to_vec();
+    chunk.extend(std::iter::repeat_n(b' ', 0x10000));
+    chunk.extend(b"\r\n");
+    // Where the server has answered and left, the rest need not go.
+    let mut sent = stream.write_all(head.as_bytes()).await;
+    for _ in 0..chunks {
+        if sent.is_ok() {
+            sent = stream.write_all(&chunk).await;
+        }
+    }
+    if sent.is_ok() {
+        let _ = stream.write_all(b"0\r\n\r\n").await;
+    }
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(secs(10), stream.read_to_end(&mut answer)).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_of_the_wrong_type_is_answered_with_its_field_and_in_the_words_of_json() {
+    let server = Server::start(&[]).await;
+    let url = "http://127.0.0.1:9/";
+    for (path, body, field) in [
+        ("/v1/destinations", json!({"url": url, "ordering": 1}), "ordering"),
+        ("/v1/destinations", json!({"url": url, "ordering": {"fifo": null}}), "ordering"),
+        ("/v1/destinations", json!({"url": url, "ordering": ["fifo"]}), "ordering"),
+        ("/v1/destinations", json!({"url": url, "ordering": "lifo"}), "ordering"),
+        ("/v1/destinations", json!({"url": url, "timeout": {"mode": true}}), "timeout.mode"),
+        ("/v1/destinations", json!({"url": url, "rate_limit": {"max": 1, "per": 7}}), "rate_limit.per"),
+        ("/v1/destinations", json!({"url": url, "rate_limit": 5}), "rate_limit"),
+        ("/v1/api-keys", json!({"name": "x", "role": 3}), "role"),
+        ("/v1/replays", json!({"filter": {"status": 1}}), "filter.status"),
+        ("/v1/replays", json!({"filter": 1}), "filter"),
+    ] {
+        let refused = server.post(path, body.clone()).await.expect_error(422, "invalid_field");
+        assert_eq!(refused["field"], field, "{body}: {refused}");
+        told_as_json(&refused);
+    }
+    for path in ["/v1/destinations", "/v1/api-keys", "/v1/replays", "/v1/accounts", "/v1/outbound-events"] {
+        for body in [json!(null), json!([1]), json!("x")] {
+            let refused = server.post(path, body).await.expect_error(422, "invalid_field");
+            assert_eq!(refused.get("field"), None, "it is no field that is wrong: {refused}");
+            told_as_json(&refused);
+        }
+    }
+}
+
+#[track_caller]
+fn told_as_json(refused: &serde_json::Value) {
+    let sentence = refused["error"].as_str().expect("a sentence");
+    assert!(!sentence.contains("struct ") && !sentence.contains("enum "), "{sentence}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_that_a_call_does_not_know_is_refused() {
+    let server = Server::start(&[]).await;
+    server
+        .post("/v1/destinations", json!({"url": "http://127.0.0.1:9/", "external_id": "d"}))
+        .await
+        .expect(201);
+    for path in [
+        "stats",
+        "nodes",
+        "settings",
+        "stream",
+        "destinations/d",
+        "destinations/d/latency",
+        "event-types/a.b",
+    ] {
+        let refused = server.get(&format!("/v1/{path}?foo=1")).await.expect_error(422, "invalid_field");
+        assert_eq!(refused["field"], "foo", "{path}");
+    }
+    let event = json!({"event_type": "a.b", "payload": 1});
+    for (path, body) in
+        [("outbound-events", event), ("destinations/d/pause", json!({})), ("accounts", json!({"name": "x"}))]
+    {
+        server.post(&format!("/v1/{path}?foo=1"), body).await.expect_error(422, "invalid_field");
+    }
+    server.patch("/v1/settings?foo=1", json!({})).await.expect_error(422, "invalid_field");
+    server.delete("/v1/destinations/d?foo=1").await.expect_error(422, "invalid_field");
+    server.get("/v1/destinations/d").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_list_tells_its_total() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    server.post("/v1/destinations", json!({"url": receiver.url, "external_id": "d"})).await.expect(201);
+    for _ in 0..3 {
+        server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await.expect(202);
+        server.post("/v1/replays", json!({"filter": {}})).await.expect(202);
+    }
+    server.post("/v1/cancellations", json!({"filter": {}})).await.expect(202);
+    until(secs(10), "three attempts are there", async || {
+        server.get("/v1/destinations/d/attempts?total=true&limit=1").await.expect(200)["total"] == 3
+    })
+    .await;
+    // A key, a destination, three replays and a cancellation were made.
+    for (path, total) in [
+        ("destinations/d/holds", 0),
+        ("replays", 3),
+        ("cancellations", 1),
+        ("audit-log", 6),
+        ("nodes", 1),
+        ("accounts", 1),
+        ("destinations", 1),
+    ] {
+        let counted = server.get(&format!("/v1/{path}?total=true&limit=1")).await.expect(200);
+        assert_eq!(counted["total"], total, "{path}");
+        let plain = server.get(&format!("/v1/{path}")).await.expect(200);
+        assert_eq!(plain.get("total"), None, "{path}");
     }
 }

@@ -2,7 +2,7 @@
 
 mod kit;
 
-use kit::{Client, Receiver, Reply, Server, millis, secs, until, until_some};
+use kit::{Client, Receiver, Reply, Server, Watch, millis, secs, until, until_some};
 use serde_json::{Value, json};
 
 /// Makes a destination at `url` with some policies.
@@ -129,7 +129,7 @@ async fn what_belongs_to_another_account_is_as_unknown_as_what_is_not_there() {
     let id = publish(&server, &own, json!({})).await;
     let event = delivery(&server, &id).await["event_id"].as_str().expect("a string").to_owned();
     let route = server.post("/v1/routes", json!({"destination_id": own["id"]})).await.expect(201);
-    let job = server.post("/v1/replays", json!({})).await.expect(202);
+    let job = server.post("/v1/replays", json!({"filter": {}})).await.expect(202);
     let other = server.post("/v1/accounts", json!({"name": "Other"})).await.expect(201);
     let other = server.client().with_key(other["api_key"].as_str().expect("a string"));
     let unknown = |text: &str| {
@@ -413,4 +413,104 @@ async fn roles_bound_what_a_key_may_do() {
     publisher.get("/v1/deliveries").await.expect_error(403, "forbidden");
     let editor = key("editor").await;
     editor.patch(&at(&destination, ""), json!({"name": "Edited"})).await.expect(200);
+}
+
+/// The defaults of an account change as the policies of a destination do.
+#[tokio::test(flavor = "multi_thread")]
+async fn defaults_replace_what_they_contradict_and_null_removes_them() {
+    let server = Server::start(&[]).await;
+    let patch = async |defaults: Value| {
+        let changed = server.patch("/v1/settings", json!({"defaults": defaults})).await;
+        changed.expect(200)["defaults"].clone()
+    };
+    let window = json!({"timezone": "UTC", "quiet_start": "01:00", "quiet_end": "02:00"});
+    assert_eq!(patch(json!({"timeout_seconds": 3})).await, json!({"timeout_seconds": 3}));
+    let mode = json!({"timeout": {"mode": "default"}});
+    assert_eq!(patch(mode.clone()).await, mode, "a mode ends a pin");
+    assert_eq!(patch(json!({"timeout_seconds": 4})).await, json!({"timeout_seconds": 4}), "and a pin a mode");
+    let shown = patch(json!({"timeout_seconds": null, "delivery_schedule": window})).await;
+    assert_eq!(shown["delivery_schedules"][0]["quiet_start"], "01:00", "{shown}");
+    assert_eq!(shown["delivery_schedule"], shown["delivery_schedules"][0]);
+    let made = make(&server, "http://127.0.0.1:9/", json!({})).await;
+    let in_force = server.get(&at(&made, "")).await.expect(200);
+    assert_eq!(in_force["delivery_schedule"]["quiet_start"], "01:00", "{in_force}");
+    let two = patch(json!({"delivery_schedules": [window, window]})).await;
+    assert_eq!(two["delivery_schedules"].as_array().map(Vec::len), Some(2), "{two}");
+    patch(json!({"delivery_schedule": window})).await;
+    assert_eq!(patch(json!({"delivery_schedules": null})).await, json!({}), "the window is gone");
+    patch(json!({"max_concurrency": 2, "max_age_seconds": 60})).await;
+    assert_eq!(patch(json!({"max_concurrency": null})).await, json!({"max_age_seconds": 60}));
+    assert_eq!(patch(json!(null)).await, json!({}), "null removes them all");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn null_is_refused_where_there_is_nothing_to_remove() {
+    let server = Server::start(&[]).await;
+    server.post("/v1/accounts", json!({"name": "x", "external_id": "x"})).await.expect(201);
+    let destination = make(&server, "http://127.0.0.1:9/", json!({})).await;
+    for (path, body, field) in [
+        ("/v1/settings", json!({"defaults": {"nonsense": null}}), "defaults.nonsense"),
+        ("/v1/settings", json!({"defaults": {"max_age_seconds": 0}}), "defaults.max_age_seconds"),
+        ("/v1/settings", json!({"defaults": {"ordering": 1}}), "defaults.ordering"),
+        (
+            "/v1/settings",
+            json!({"defaults": {"rate_limit": {"max_per_minute": 0}}}),
+            "defaults.rate_limit.max_per_minute",
+        ),
+        ("/v1/settings", json!({"paused": null}), "paused"),
+        ("/v1/accounts/x", json!({"name": null}), "name"),
+        (&at(&destination, ""), json!({"active": null}), "active"),
+        (&at(&destination, ""), json!({"signing_secret": null}), "signing_secret"),
+    ] {
+        let refused = server.patch(path, body.clone()).await.expect_error(422, "invalid_field");
+        assert_eq!(refused["field"], field, "{body}: {refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_watches_sees_what_people_do() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    let watch = Watch::start(&server).await;
+    // What changes nothing is not told.
+    for _ in 0..2 {
+        server.post(&at(&destination, "/pause"), json!({})).await.expect(200);
+    }
+    for _ in 0..2 {
+        server.post(&at(&destination, "/resume"), json!({})).await.expect(200);
+    }
+    for active in [false, false, true, true] {
+        server.patch(&at(&destination, ""), json!({"active": active})).await.expect(200);
+    }
+    for paused in [true, true, false, false] {
+        server.patch("/v1/settings", json!({"paused": paused})).await.expect(200);
+    }
+    let expired = publish(&server, &destination, json!({"expires_at": "2020-01-01T00:00:00Z"})).await;
+    let told = ["paused", "resumed", "disabled", "enabled", "account_paused", "account_resumed", "delivery"];
+    until(secs(5), "all is told", async || watch.kinds().len() >= told.len()).await;
+    assert_eq!(watch.kinds(), told);
+    let seen = watch.seen();
+    for event in &seen[..4] {
+        assert_eq!(event["destination_id"], destination["id"]);
+    }
+    for event in &seen[4..6] {
+        assert_eq!(event["destination_id"], json!(null));
+    }
+    for event in &seen {
+        assert!(event["at"].is_string() && event["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
+    }
+    assert_eq!((&seen[6]["delivery_id"], &seen[6]["status"]), (&json!(expired), &json!("expired")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_name_the_node_that_made_them() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    let id = publish(&server, &destination, json!({})).await;
+    let done = until_status(&server, &id, "delivered").await;
+    let node = server.get("/v1/nodes").await.expect(200)["items"][0]["id"].clone();
+    assert!(node.is_string());
+    assert_eq!(done["attempts"][0]["node"], node);
 }

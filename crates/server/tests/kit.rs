@@ -16,6 +16,8 @@ mod client;
 mod receiver;
 #[path = "kit/server.rs"]
 mod server;
+#[path = "kit/watch.rs"]
+mod watch;
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -23,6 +25,7 @@ use std::time::{Duration, Instant};
 pub(crate) use client::{Answer, Client};
 pub(crate) use receiver::{Received, Receiver, Reply};
 pub(crate) use server::Server;
+pub(crate) use watch::Watch;
 
 /// So many seconds.
 pub(crate) const fn secs(seconds: u64) -> Duration {

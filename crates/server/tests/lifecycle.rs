@@ -71,6 +71,9 @@ async fn a_paused_server_accepts_and_sends_nothing_until_resumed() {
     assert_eq!(receiver.count(), 0);
     server.patch("/v1/settings", json!({"paused": false})).await.expect(200);
     until(secs(10), "it arrives", async || receiver.count() == 1).await;
+    server.post("/v1/accounts", json!({"name": "later", "external_id": "later"})).await.expect(201);
+    let later = server.with_header("tidegate-account", "later");
+    assert_eq!(later.get("/v1/settings").await.expect(200)["paused"], true, "so does who comes later");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,6 +94,49 @@ async fn the_document_is_openapi_3_1_and_has_every_route() {
     assert!(missing.is_empty(), "not in the document: {missing:?}");
 }
 
+#[tokio::test]
+async fn the_document_says_what_the_server_takes() {
+    let server = Server::start(&[]).await;
+    let document = server.get("/openapi.json").await.json;
+    let schemas = &document["components"]["schemas"];
+    let properties = |name: &str| schemas[name]["properties"].clone();
+    assert_eq!(properties("JobRequest")["dry_run"]["type"], "boolean");
+    assert_eq!(schemas["JobRequest"]["required"], serde_json::json!(["filter"]));
+    assert!(properties("EventTypeBody")["event_type"].is_object());
+    assert_eq!(properties("DestinationPatch")["signing_secret"]["type"], "string", "null is refused");
+    for name in ["rate_limit", "retry_policy", "delivery_schedule", "delivery_schedules", "max_age_seconds"] {
+        assert!(properties("Defaults")[name].is_object(), "{name}: {}", schemas["Defaults"]);
+    }
+    for view in ["SettingsView", "SettingsPatch"] {
+        let defaults = properties(view)["defaults"].to_string();
+        assert!(defaults.contains("#/components/schemas/Defaults"), "{view}: {defaults}");
+    }
+    let parameters = |path: &str, method: &str| -> BTreeSet<String> {
+        let all = document["paths"][path][method]["parameters"].as_array().cloned().unwrap_or_default();
+        all.iter().map(|parameter| parameter["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    for path in [
+        "accounts",
+        "api-keys",
+        "audit-log",
+        "nodes",
+        "replays",
+        "cancellations",
+        "destinations/{id}/attempts",
+        "destinations/{id}/holds",
+    ] {
+        let there = parameters(&format!("/v1/{path}"), "get");
+        assert!(["limit", "cursor", "total"].iter().all(|name| there.contains(*name)), "{path}: {there:?}");
+    }
+    assert!(parameters("/v1/accounts/{id}", "delete").contains("If-Match"));
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for method in methods.as_object().expect("methods").keys() {
+            let named = parameters(path, method).contains("Tidegate-Account");
+            assert_eq!(named, path.starts_with("/v1/"), "{method} {path}");
+        }
+    }
+}
+
 /// Goal: no request, right or wrong, gets a 5xx or an answer that the document does not allow.
 /// Method: schemathesis makes requests out of the document, for each operation and for chains of them, with the operator's
 /// key. Webhooks go to a receiver of the test.

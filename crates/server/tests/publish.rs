@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use kit::{Answer, Receiver, Reply, Server, secs, until};
 use serde_json::{Value, json};
+use tidegate_core::time::{Millis, Timestamp};
 
 /// Publishes a body as it stands.
 async fn publish_raw(server: &Server, body: &str) -> Answer {
@@ -196,4 +197,63 @@ async fn above_its_quota_an_account_is_answered_429() {
     refused.expect_error(429, "quota_exceeded");
     server.patch("/v1/settings", json!({"max_queued_events": null})).await.expect(200);
     server.post("/v1/outbound-events", event).await.expect(202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_over_when_it_comes_in_is_counted_as_expired() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    destination(&server, &receiver.url, json!({})).await;
+    let stale = json!({"event_type": "a.b", "payload": 1, "expires_at": "2020-01-01T00:00:00Z", "external_event_id": "x"});
+    server.post("/v1/outbound-events", stale.clone()).await.expect(202);
+    assert_eq!(server.post("/v1/outbound-events", stale).await.expect(202)["duplicate"], true);
+    let metrics = server.get("/metrics").await.text();
+    assert!(metrics.contains("tidegate_deliveries_final_total{status=\"expired\"} 1\n"), "{metrics}");
+    assert_eq!(receiver.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_within_a_batch_names_the_other_event_of_the_batch() {
+    let server = Server::start(&[]).await;
+    let event = |id: &str, n: u32| json!({"event_type": "a.b", "payload": n, "external_event_id": id});
+    let batch = json!({"events": [event("o", 0), event("x", 1), event("x", 2)]});
+    let refused = server.post("/v1/outbound-events/batch", batch).await;
+    let refused = refused.expect_error(409, "external_event_id_taken");
+    assert_eq!((&refused["index"], &refused["field"]), (&json!(2), &json!("events[2].external_event_id")));
+    let sentence = refused["error"].as_str().unwrap();
+    assert!(sentence.contains("events[1]") && !sentence.contains("evt_"), "{sentence}");
+    let first = server.post("/v1/outbound-events", event("x", 1)).await.expect(202);
+    let refused = server.post("/v1/outbound-events/batch", json!({"events": [event("x", 2)]})).await;
+    let refused = refused.expect_error(409, "external_event_id_taken");
+    assert!(refused["error"].as_str().unwrap().contains(first["id"].as_str().unwrap()), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warning_names_what_makes_an_event_late() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let plain = destination(&server, &receiver.url, json!({})).await;
+    let now = server.get(&format!("/v1/destinations/{plain}")).await.expect(200);
+    let now = Timestamp::parse(now["created_at"].as_str().unwrap()).unwrap();
+    let clock = |minutes: i64| {
+        let minute = (now.as_millis() / 60_000 + minutes).rem_euclid(24 * 60);
+        format!("{:02}:{:02}", minute / 60, minute % 60)
+    };
+    let night = json!({"timezone": "UTC", "quiet_start": clock(120), "quiet_end": clock(240)});
+    let asleep = destination(&server, &receiver.url, json!({"delivery_schedule": night})).await;
+    let after = |ms: i64| (now + Millis::new(ms)).to_string();
+    let publish = async |destination: &str, deliver_at: i64, expires_at: i64| {
+        let event = json!({"event_type": "a.b", "payload": 1, "destination_ids": [destination],
+                           "deliver_at": after(deliver_at), "expires_at": after(expires_at)});
+        server.post("/v1/outbound-events", event).await.expect(202)
+    };
+    let hasty = publish(&plain, 3_600_000, 3_600_200).await;
+    let warning = hasty["warnings"][0].as_str().expect("it cannot be sent in 200 ms");
+    assert!(warning.contains("too little time"), "{warning}");
+    assert_eq!(hasty["status"], "expired");
+    assert_eq!(publish(&plain, 3_600_000, 3_600_300).await["warnings"], json!([]));
+    let late = publish(&asleep, 3 * 3_600_000, 3 * 3_600_000 + 1_800_000).await;
+    let warning = late["warnings"][0].as_str().expect("its destination sleeps then");
+    assert!(warning.contains("quiet hours"), "{warning}");
+    assert_eq!(late["status"], "queued");
 }

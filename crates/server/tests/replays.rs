@@ -57,8 +57,8 @@ async fn a_replay_sends_dead_letters_again_once_and_as_bulk() {
         ("filter.status", json!({"filter": {"status": "queued"}})),
         ("filter.from", json!({"filter": {"from": "soon"}})),
         ("filter.color", json!({"filter": {"color": "red"}})),
-        ("max_per_minute", json!({"max_per_minute": 0})),
-        ("priority", json!({"priority": 9})),
+        ("max_per_minute", json!({"filter": {}, "max_per_minute": 0})),
+        ("priority", json!({"filter": {}, "priority": 9})),
     ] {
         let refused = server.post("/v1/replays", body.clone()).await.expect_error(422, "invalid_field");
         assert_eq!(refused["field"], field, "{body}");
@@ -71,7 +71,7 @@ async fn a_replay_goes_on_after_a_crash_and_stops_when_told() {
     let receiver = Receiver::start(|_| Reply::status(500)).await;
     dead_letters(&server, &receiver, 8).await;
     receiver.behave(|_| Reply::status(200));
-    let job = server.post("/v1/replays", json!({"max_per_minute": 120})).await.expect(202);
+    let job = server.post("/v1/replays", json!({"filter": {}, "max_per_minute": 120})).await.expect(202);
     until(secs(20), "some are delivered", async || total(&server, "status=delivered").await >= 2).await;
     server.kill9();
     server.restart().await;
@@ -111,4 +111,24 @@ async fn a_cancellation_withdraws_what_waits() {
     server.post(&format!("{path}/resume"), json!({})).await.expect(200);
     until(secs(20), "the others arrive", async || total(&server, "status=delivered").await == 20).await;
     assert_eq!(receiver.count(), 20);
+}
+
+#[tokio::test]
+async fn a_job_without_a_filter_is_refused_and_an_empty_one_means_everything() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = server.post("/v1/destinations", json!({"url": receiver.url})).await.expect(201);
+    let pause = format!("/v1/destinations/{}/pause", destination["id"].as_str().expect("an id"));
+    server.post(&pause, json!({})).await.expect(200);
+    server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await.expect(202);
+    for kind in ["replays", "cancellations"] {
+        for body in [json!({}), json!({"dry_run": true}), json!({"filter": null})] {
+            let refused = server.post(&format!("/v1/{kind}"), body).await.expect_error(422, "invalid_field");
+            assert_eq!(refused["field"], "filter");
+        }
+    }
+    assert_eq!(total(&server, "status=queued").await, 1);
+    let job = server.post("/v1/cancellations", json!({"filter": {}})).await.expect(202);
+    assert_eq!(until_done(&server, "cancellations", &job).await["done"], 1);
+    assert_eq!(total(&server, "status=cancelled").await, 1);
 }

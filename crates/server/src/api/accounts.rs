@@ -4,8 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tidegate_core::id::AccountId;
+use tidegate_core::invalid::Invalid;
 use tidegate_store::AccountNo;
 use tidegate_store::catalogue::{Account, Edit};
 use utoipa::ToSchema;
@@ -14,13 +15,14 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::etag::{IfMatch, etag};
-use super::extract::{Json, PathText, Query, check_external_id, check_text, given};
-use super::keys::{self, ListQuery};
+use super::extract::{Json, PathText, check_text};
+use super::keys;
 use super::openapi::{Refusals, WriteRefusals};
-use super::page::{Cursor, ListAnswer, page_of};
+use super::page::{Cursor, ListAnswer, ListQuery, page_of};
 use super::{App, Data, created, new_id, ok};
-use crate::auth::{Caller, Role};
-use crate::catalogue::AccountEntry;
+use crate::auth::{Call, Operator, Role};
+use crate::catalogue::{AccountEntry, SettingsDocument};
+use crate::policy::{Change, check_external_id};
 
 /// The longest name.
 const MAX_NAME: usize = 200;
@@ -43,9 +45,9 @@ pub(crate) struct NewAccount {
     /// What it is called.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
-    /// Your own id for it, unique; usable wherever the id is.
+    /// Your own id for it, unique; usable wherever the id is: letters, digits and `._:@-`.
     #[serde(default)]
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(min_length = 1, max_length = 128)]
     external_id: Option<String>,
 }
 
@@ -55,12 +57,12 @@ pub(crate) struct NewAccount {
 pub(crate) struct AccountPatch {
     /// What it is called.
     #[serde(default)]
-    #[schema(min_length = 1, max_length = 200)]
-    name: Option<String>,
+    #[schema(value_type = String, min_length = 1, max_length = 200)]
+    name: Change<String>,
     /// Your own id for it; null removes it.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
-    external_id: Option<Option<String>>,
+    #[serde(default)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    external_id: Change<String>,
 }
 
 /// An account.
@@ -104,13 +106,17 @@ impl AccountView {
 )]
 async fn create(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Operator>,
     Json(body): Json<NewAccount>,
 ) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Operator)?;
     check_text("name", &body.name, MAX_NAME)?;
     if let Some(external_id) = &body.external_id {
-        check_external_id(external_id, "acc_")?;
+        check_external_id(external_id)?;
+    }
+    let mut settings = SettingsDocument::default();
+    // A server that was started to send nothing sends nothing for those who come later, either.
+    if app.config.paused {
+        settings.pause(app.engine.now().wall);
     }
     let id: AccountId = new_id(&app);
     let row = Account {
@@ -118,7 +124,7 @@ async fn create(
         id,
         external_id: body.external_id,
         document: json!({"name": body.name}).to_string(),
-        settings: String::new(),
+        settings: settings.to_stored(),
         version: 1,
         created_at: app.engine.now().wall,
     };
@@ -136,15 +142,13 @@ async fn create(
 
 /// List the accounts.
 #[utoipa::path(
-    get, path = "/v1/accounts", tag = "administration",
+    get, path = "/v1/accounts", tag = "administration", params(ListQuery),
     responses((status = 200, description = "A page of accounts, the newest first.", body = Data<ListAnswer<AccountView>>), Refusals)
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { query, .. }: Call<Operator, ListQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Operator)?;
     let list = Cursor { list: "accounts", account: AccountNo(0) };
     let page = query.page(list)?;
     let accounts = app.catalogue.accounts();
@@ -165,10 +169,9 @@ async fn list(
 )]
 async fn show(
     State(app): State<App>,
-    caller: Caller,
+    _: Call<Operator>,
     PathText(id): PathText,
 ) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Operator)?;
     let entry = app.catalogue.find_account(&id).ok_or_else(ApiError::not_found)?;
     Ok((etag(entry.row.version), ok(AccountView::new(&app, &entry))))
 }
@@ -182,34 +185,36 @@ async fn show(
 )]
 async fn change(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Operator>,
     PathText(id): PathText,
     if_match: IfMatch,
     Json(body): Json<AccountPatch>,
 ) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Operator)?;
+    let turn = app.catalogue.turn().await;
     let entry = app.catalogue.find_account(&id).ok_or_else(ApiError::not_found)?;
     if_match.check(entry.row.version)?;
     let mut row = entry.row.clone();
-    if let Some(name) = &body.name {
-        check_text("name", name, MAX_NAME)?;
-        row.document = json!({"name": name}).to_string();
-    }
-    if let Some(external_id) = body.external_id.clone() {
-        if let Some(external_id) = &external_id {
-            check_external_id(external_id, "acc_")?;
+    let mut changed = Map::new();
+    match body.name {
+        Change::Keep => {}
+        Change::Remove => return Err(Invalid::new("name", "null", "1 to 200 characters").into()),
+        Change::Set(name) => {
+            check_text("name", &name, MAX_NAME)?;
+            row.document = json!({"name": name}).to_string();
+            changed.insert("name".to_owned(), name.into());
         }
-        row.external_id = external_id;
+    }
+    if let Change::Set(external_id) = &body.external_id {
+        check_external_id(external_id)?;
+    }
+    body.external_id.apply(&mut row.external_id);
+    if row.external_id != entry.row.external_id {
+        changed.insert("external_id".to_owned(), row.external_id.clone().into());
     }
     row.version += 1;
     let no = row.no;
-    let audit = caller.audit(
-        &app,
-        "account.update",
-        row.id,
-        &json!({"name": body.name, "external_id": body.external_id}),
-    );
-    app.catalogue.change(vec![Edit::SetAccount(row)], Some(audit)).await?;
+    let audit = caller.audit(&app, "account.update", row.id, &Value::Object(changed));
+    turn.change(vec![Edit::SetAccount(row)], Some(audit)).await?;
     let entry = app.catalogue.account(no).ok_or_else(ApiError::not_found)?;
     Ok((etag(entry.row.version), ok(AccountView::new(&app, &entry))))
 }
@@ -217,16 +222,19 @@ async fn change(
 /// Delete an account with its keys, routes, event types and destinations; what waits is withdrawn.
 #[utoipa::path(
     delete, path = "/v1/accounts/{id}", tag = "administration",
-    params(("id" = String, Path, description = "The account's id or external id.")),
+    params(("id" = String, Path, description = "The account's id or external id."),
+           ("If-Match" = Option<String>, Header, description = "Delete only this version.")),
     responses((status = 204, description = "Deleted."), WriteRefusals)
 )]
 async fn delete(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Operator>,
     PathText(id): PathText,
+    if_match: IfMatch,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Role::Operator)?;
+    let turn = app.catalogue.turn().await;
     let entry = app.catalogue.find_account(&id).ok_or_else(ApiError::not_found)?;
+    if_match.check(entry.row.version)?;
     if app.catalogue.keys(entry.row.no).iter().any(|key| key.role == Role::Operator) {
         let message = "this account holds operator keys: revoke them first, with a key of another account";
         return Err(ApiError::conflict("operator_account", message));
@@ -237,6 +245,6 @@ async fn delete(
     edits.push(Edit::DropAccount(entry.row.no));
     let audit =
         caller.audit(&app, "account.delete", entry.row.id, &json!({"destinations": destinations.len()}));
-    app.catalogue.change(edits, Some(audit)).await?;
+    turn.change(edits, Some(audit)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

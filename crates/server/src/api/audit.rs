@@ -10,12 +10,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
-use super::extract::Query;
-use super::keys::ListQuery;
 use super::openapi::Refusals;
-use super::page::{Cursor, ListAnswer, Total};
+use super::page::{Cursor, ListAnswer, ListQuery, MAX_TOTAL, Total};
 use super::{App, Data, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Viewer};
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -54,23 +52,25 @@ impl AuditView {
 
 /// List the changes that were made in this account.
 #[utoipa::path(
-    get, path = "/v1/audit-log", tag = "administration",
+    get, path = "/v1/audit-log", tag = "administration", params(ListQuery),
     responses((status = 200, description = "A page of changes, the newest first.", body = Data<ListAnswer<AuditView>>), Refusals)
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Viewer)?;
     let list = Cursor { list: "audit-log", account: caller.account };
     let page = query.page(list)?;
     let before = page.cursor.map(|cursor| Sequence::from_stored(u64::try_from(cursor).unwrap_or(u64::MAX)));
+    let total = if page.total {
+        Total::counted(app.engine.store().count_audit_log(caller.account, MAX_TOTAL).await?)
+    } else {
+        Total::Unasked
+    };
     let found = app.engine.store().audit_log(caller.account, before, page.limit).await?;
     Ok(ok(ListAnswer {
         items: found.items.into_iter().map(|(_, entry)| AuditView::new(entry)).collect(),
         next_cursor: found.next.map(|next| list.encode(next.get().into())),
-        // The log is not counted: it may be long, and nothing needs its length.
-        total: if page.total { Total::Many } else { Total::Unasked },
+        total,
     }))
 }

@@ -9,12 +9,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
-use super::extract::{Json, PathId, Query};
+use super::extract::{Json, PathId};
 use super::openapi::{Refusals, WriteRefusals};
-use super::page::ListAnswer;
-use super::replays::job::{self, DryRun, JobView, ListQuery};
+use super::page::{ListAnswer, ListQuery};
+use super::replays::job::{self, DryRun, JobView};
 use super::{App, Data};
-use crate::auth::Caller;
+use crate::auth::{Call, Editor, Viewer};
 use crate::jobs::request::JobRequest;
 
 /// The calls.
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 )]
 async fn create(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     Json(request): Json<JobRequest>,
 ) -> Result<Response, ApiError> {
     job::create(&app, &caller, request, JobKind::Cancellation).await
@@ -54,8 +54,7 @@ async fn create(
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<JobView>>>, ApiError> {
     job::list(&app, &caller, &query, JobKind::Cancellation).await
 }
@@ -70,7 +69,7 @@ async fn list(
 )]
 async fn read(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathId(id): PathId<kind::Replay>,
 ) -> Result<axum::Json<Data<JobView>>, ApiError> {
     job::read(&app, &caller, id, JobKind::Cancellation).await
@@ -86,7 +85,7 @@ async fn read(
 )]
 async fn stop(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathId(id): PathId<kind::Replay>,
 ) -> Result<StatusCode, ApiError> {
     job::stop(&app, &caller, id, JobKind::Cancellation).await

@@ -29,7 +29,7 @@ use super::error::ApiError;
 use super::extract::PathId;
 use super::openapi::Refusals;
 use super::{App, Data, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Caller, Viewer};
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -64,10 +64,9 @@ pub(crate) struct DeliveryStory {
 )]
 async fn read(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathId(id): PathId<kind::Delivery>,
 ) -> Result<axum::Json<Data<DeliveryStory>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let stored = find(&app, &caller, id).await?;
     let attempts = app.engine.store().attempts(id).await?;
     let state = state::one(&app, &stored).await?;

@@ -9,6 +9,7 @@ mod history;
 mod lane;
 mod latency;
 mod secret;
+mod standing;
 mod test_event;
 mod view;
 mod write;
@@ -16,8 +17,6 @@ mod write;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -25,11 +24,11 @@ pub(crate) use self::find::find;
 use self::view::DestinationView;
 use super::error::ApiError;
 use super::etag::{IfMatch, etag};
-use super::extract::{Json, PathText, Query};
+use super::extract::{Json, PathText};
 use super::openapi::{Refusals, WriteRefusals};
-use super::page::{Cursor, ListAnswer, PageParams, page_of};
+use super::page::{Cursor, ListAnswer, ListQuery, page_of};
 use super::{App, Data, created, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Editor, Viewer};
 use crate::policy::{DestinationPatch, NewDestination};
 
 /// The calls.
@@ -59,27 +58,13 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 )]
 async fn create(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     Json(body): Json<NewDestination>,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Editor)?;
     let (entry, secret) = write::create(&app, &caller, body).await?;
     let mut view = view::one(&app, &entry).await?;
     view.signing_secret = secret;
     Ok((etag(entry.row.version), created(view)).into_response())
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListQuery {
-    /// Items of a page: 25 if not said.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// The `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// Whether to count all of them.
-    total: Option<bool>,
 }
 
 /// List the destinations, the newest first.
@@ -92,12 +77,10 @@ struct ListQuery {
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<DestinationView>>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let list = Cursor { list: "destinations", account: caller.account };
-    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
+    let params = query.page(list)?;
     let entries = app.catalogue.destinations(caller.account);
     let page = page_of(entries, |entry| entry.row.id.to_bits(), params, list, |entry| entry);
     let items = view::many(&app, &page.items).await?;
@@ -114,10 +97,9 @@ async fn list(
 )]
 async fn read(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathText(name): PathText,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Viewer)?;
     let entry = find(&app, &caller, &name)?;
     let view = view::one(&app, &entry).await?;
     Ok((etag(entry.row.version), ok(view)).into_response())
@@ -139,12 +121,11 @@ async fn read(
 )]
 async fn change(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     if_match: IfMatch,
     Json(patch): Json<DestinationPatch>,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Editor)?;
     let entry = write::change(&app, &caller, &name, &if_match, &patch).await?;
     let view = view::one(&app, &entry).await?;
     Ok((etag(entry.row.version), ok(view)).into_response())
@@ -165,11 +146,10 @@ async fn change(
 )]
 async fn remove(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     if_match: IfMatch,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Role::Editor)?;
     write::remove(&app, &caller, &name, &if_match).await?;
     Ok(StatusCode::NO_CONTENT)
 }

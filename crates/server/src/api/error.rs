@@ -130,7 +130,9 @@ impl std::fmt::Display for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.status;
-        let body = ErrorBody { error: self.message, code: self.code, field: self.field, index: self.index };
+        // A fault of the body as a whole lies in no field.
+        let field = self.field.filter(|field| !field.is_empty());
+        let body = ErrorBody { error: self.message, code: self.code, field, index: self.index };
         let mut response = (status, Json(body)).into_response();
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -47,8 +47,10 @@ impl FromRequestParts<App> for IfMatch {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
-        let header = parts.headers.get(header::IF_MATCH);
-        Ok(header.map_or(Self::Any, |value| Self::read(value.to_str().unwrap_or(""))))
+        // Several headers are one list.
+        let headers = parts.headers.get_all(header::IF_MATCH).iter();
+        let lists: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("")).collect();
+        Ok(if lists.is_empty() { Self::Any } else { Self::read(&lists.join(",")) })
     }
 }
 

@@ -5,23 +5,20 @@ mod document;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::pattern::Pattern;
 use tidegate_store::catalogue::{Edit, EventTypeRow};
-use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::document::{EventTypeBody, EventTypeView};
 use super::error::ApiError;
 use super::etag::{IfMatch, etag};
-use super::extract::{Json, PathText, Query};
+use super::extract::{Json, PathText};
 use super::openapi::{Refusals, WriteRefusals};
-use super::page::{Cursor, ListAnswer, PageParams, Total};
+use super::page::{Cursor, ListAnswer, ListQuery, Total};
 use super::{App, Data, created, ok};
-use crate::auth::{Caller, Role};
-use crate::catalogue::ChangeError;
+use crate::auth::{Call, Editor, Viewer};
 
 /// Event types of one account at most: each is asked when the way of a type is worked out.
 const MAX_EVENT_TYPES: usize = 10_000;
@@ -29,19 +26,6 @@ const MAX_EVENT_TYPES: usize = 10_000;
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(read, put, remove))
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListQuery {
-    /// Items of a page: 25 if not said.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// The `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// Whether to count all of them.
-    total: Option<bool>,
 }
 
 /// List the event types, by name.
@@ -54,12 +38,10 @@ struct ListQuery {
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<EventTypeView>>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let list = Cursor { list: "event_types", account: caller.account };
-    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
+    let params = query.page(list)?;
     let entries = app.catalogue.event_types(caller.account);
     let total = if params.total { Total::counted(entries.len() as u64) } else { Total::Unasked };
     // By name, and names do not fit into a cursor: it counts.
@@ -81,10 +63,9 @@ async fn list(
 )]
 async fn read(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathText(name): PathText,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Viewer)?;
     let entry = app.catalogue.event_type(caller.account, &name).ok_or_else(ApiError::not_found)?;
     Ok((etag(entry.row.version), ok(EventTypeView::new(&entry.row))).into_response())
 }
@@ -107,14 +88,14 @@ async fn read(
 )]
 async fn put(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     if_match: IfMatch,
     Json(body): Json<EventTypeBody>,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Editor)?;
     let pattern = Pattern::parse(&name).map_err(|fault| fault.under("event_type"))?;
     body.check(&pattern)?;
+    let turn = app.catalogue.turn().await;
     let before = app.catalogue.event_type(caller.account, &name);
     let version = before.as_ref().map_or(0, |entry| entry.row.version);
     if before.is_some() {
@@ -134,10 +115,7 @@ async fn put(
     };
     let action = if before.is_some() { "event_type.update" } else { "event_type.create" };
     let audit = caller.audit(&app, action, &name, &json!({}));
-    match app.catalogue.change(vec![Edit::SetEventType(row)], Some(audit)).await {
-        Err(ChangeError::Outdated) if if_match != IfMatch::Any => return Err(ApiError::outdated()),
-        done => done?,
-    };
+    turn.change(vec![Edit::SetEventType(row)], Some(audit)).await?;
     let entry = app.catalogue.event_type(caller.account, &name).ok_or_else(ApiError::not_found)?;
     let view = EventTypeView::new(&entry.row);
     let etag = etag(entry.row.version);
@@ -160,15 +138,15 @@ async fn put(
 )]
 async fn remove(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     if_match: IfMatch,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Role::Editor)?;
+    let turn = app.catalogue.turn().await;
     let entry = app.catalogue.event_type(caller.account, &name).ok_or_else(ApiError::not_found)?;
     if_match.check(entry.row.version)?;
     let audit = caller.audit(&app, "event_type.delete", &name, &json!({}));
     let edit = Edit::DropEventType { account: caller.account, event_type: name };
-    app.catalogue.change(vec![edit], Some(audit)).await?;
+    turn.change(vec![edit], Some(audit)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -16,11 +16,11 @@ use utoipa_axum::routes;
 use self::view::{EventStory, EventView};
 use super::deliveries::query::{event_type, time};
 use super::error::ApiError;
-use super::extract::{PathId, Query};
+use super::extract::PathId;
 use super::openapi::Refusals;
 use super::page::{Cursor, ListAnswer, MAX_TOTAL, PageParams, Total};
 use super::{App, Data, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Viewer};
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -66,10 +66,8 @@ struct ListQuery {
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<EventView>>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let cursor = Cursor { list: "events", account: caller.account };
     let params = PageParams::new(cursor, query.limit, query.cursor.as_deref(), query.total)?;
     let filter = EventFilter {
@@ -103,10 +101,9 @@ async fn list(
 )]
 async fn read(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathId(id): PathId<kind::Event>,
 ) -> Result<axum::Json<Data<EventStory>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let event = app.engine.store().event(caller.account, id).await?.ok_or_else(ApiError::not_found)?;
     Ok(ok(view::story(&app, &event).await?))
 }

@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use tidegate_core::id::{Id, Kind};
 
@@ -103,12 +102,16 @@ impl FromRequestParts<App> for PathText {
     }
 }
 
-/// For fields that null removes: `#[serde(default, deserialize_with = "given")] field: Option<Option<T>>` is `None` where
-/// the field is left out, and `Some(None)` where it is null.
-pub(crate) fn given<'de, T: serde::Deserialize<'de>, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+/// A header that counts once: two of them would contradict each other, and one be ignored.
+pub(crate) fn single_header<'a>(
+    headers: &'a HeaderMap,
+    name: &'static str,
+) -> Result<Option<&'a HeaderValue>, ApiError> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(ApiError::invalid(name, format!("`{name}` must be given once at most"))),
+    }
 }
 
 /// Checks a text that a person wrote: its length in characters, and that a line is a line.
@@ -121,17 +124,6 @@ pub(crate) fn check_text(field: &str, text: &str, most: usize) -> Result<(), Api
         field,
         format!("`{field}` must be 1 to {most} characters, none of them a control character"),
     ))
-}
-
-/// Checks an id that a person gave: one of ours, or one that looks like it, would be mistaken.
-pub(crate) fn check_external_id(text: &str, prefix: &str) -> Result<(), ApiError> {
-    check_text("external_id", text, 200)?;
-    let ours = text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    if ours || text.contains('/') {
-        let message = format!("`external_id` must not begin with {prefix} nor contain a slash");
-        return Err(ApiError::invalid("external_id", message));
-    }
-    Ok(())
 }
 
 /// Refuses bodies that we would not understand. A missing type, and what `curl -d` sends, count as JSON.

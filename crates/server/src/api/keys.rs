@@ -9,17 +9,17 @@ use tidegate_core::id::kind::Key;
 use tidegate_core::time::Timestamp;
 use tidegate_store::AccountNo;
 use tidegate_store::catalogue::{ApiKey, Edit};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
-use super::extract::{Json, PathId, Query, check_text};
+use super::extract::{Json, PathId, check_text};
 use super::openapi::{Refusals, WriteRefusals};
-use super::page::{Cursor, ListAnswer, PageParams, page_of};
+use super::page::{Cursor, ListAnswer, ListQuery, page_of};
 use super::{App, Data, created, new_id, ok};
 use crate::auth::key::{self, KeyDocument};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Owner, Role};
 use crate::catalogue::KeyEntry;
 
 /// The longest name.
@@ -88,10 +88,9 @@ impl KeyView {
 )]
 async fn create(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Owner>,
     Json(body): Json<NewKey>,
 ) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Owner)?;
     if body.role == Role::Operator {
         caller.require(Role::Operator)?;
     }
@@ -136,37 +135,15 @@ fn end(app: &App, text: &str) -> Result<Timestamp, ApiError> {
     at.ok_or_else(|| ApiError::invalid("expires_at", "`expires_at` must be an RFC 3339 time in the future"))
 }
 
-/// Which page.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ListQuery {
-    /// At most so many, up to 200; 25 if not said.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// The `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// Count them all.
-    total: Option<bool>,
-}
-
-impl ListQuery {
-    pub(super) fn page(&self, list: Cursor) -> Result<PageParams, ApiError> {
-        PageParams::new(list, self.limit, self.cursor.as_deref(), self.total)
-    }
-}
-
 /// List the keys of the account.
 #[utoipa::path(
-    get, path = "/v1/api-keys", tag = "administration",
+    get, path = "/v1/api-keys", tag = "administration", params(ListQuery),
     responses((status = 200, description = "A page of keys, the newest first.", body = Data<ListAnswer<KeyView>>), Refusals)
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Owner, ListQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Owner)?;
     let list = Cursor { list: "api-keys", account: caller.account };
     let page = query.page(list)?;
     let keys = app.catalogue.keys(caller.account);
@@ -181,10 +158,9 @@ async fn list(
 )]
 async fn revoke(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Owner>,
     PathId(id): PathId<Key>,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Role::Owner)?;
     let keys = app.catalogue.keys(caller.account);
     let key = keys.iter().find(|key| key.id == id).ok_or_else(ApiError::not_found)?;
     if key.role == Role::Operator {

@@ -3,15 +3,16 @@
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
+use tidegate_store::AccountNo;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::openapi::Refusals;
-use super::page::{ListAnswer, Total};
+use super::page::{Cursor, ListAnswer, ListQuery, page_of};
 use super::{App, Data, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Operator};
 
 /// What attempts say about where they were made.
 pub(crate) const THIS_NODE: &str = "single";
@@ -43,11 +44,15 @@ pub(crate) struct NodeView {
 
 /// List the nodes.
 #[utoipa::path(
-    get, path = "/v1/nodes", tag = "observing",
+    get, path = "/v1/nodes", tag = "observing", params(ListQuery),
     responses((status = 200, description = "All nodes.", body = Data<ListAnswer<NodeView>>), Refusals)
 )]
-async fn list(State(app): State<App>, caller: Caller) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Operator)?;
+async fn list(
+    State(app): State<App>,
+    Call { query, .. }: Call<Operator, ListQuery>,
+) -> Result<impl IntoResponse, ApiError> {
+    let list = Cursor { list: "nodes", account: AccountNo(0) };
+    let page = query.page(list)?;
     let (destinations, inflight) = app.engine.look(|view| (view.lanes().count(), view.in_flight())).await?;
     let node = NodeView {
         id: THIS_NODE,
@@ -57,5 +62,5 @@ async fn list(State(app): State<App>, caller: Caller) -> Result<impl IntoRespons
         inflight,
         max_in_flight: app.config.max_in_flight,
     };
-    Ok(ok(ListAnswer { items: vec![node], next_cursor: None, total: Total::Unasked }))
+    Ok(ok(page_of([node], |_| 0, page, list, |node| node)))
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{Content, ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{Content, ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::error::ErrorBody;
+use crate::auth::ACCOUNT_HEADER;
 
 /// The head of the document.
 #[derive(OpenApi)]
@@ -54,6 +57,26 @@ pub(crate) fn name_operations(document: &mut utoipa::openapi::OpenApi) {
             if let Some(operation) = operation {
                 operation.operation_id = Some(format!("{method}{path}"));
             }
+        }
+    }
+}
+
+/// Gives each call that a key is needed for the header by which an operator names an account.
+pub(crate) fn name_accounts(document: &mut utoipa::openapi::OpenApi) {
+    let description =
+        "For operator keys: act in this account, by id or external id, and not in the key's own.";
+    let header = ParameterBuilder::new()
+        .name(ACCOUNT_HEADER)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .build();
+    let calls = document.paths.paths.iter_mut().filter(|(path, _)| path.starts_with("/v1/"));
+    for (_, item) in calls {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        for operation in operations.into_iter().flatten() {
+            operation.parameters.get_or_insert_default().push(RefOr::T(header.clone()));
         }
     }
 }

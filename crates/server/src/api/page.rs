@@ -1,14 +1,14 @@
 //! Lists: a page, and an opaque cursor for the next one.
 //!
-//! A query type names `limit`, `cursor` and `total` itself (so that unknown parameters are refused), and hands them to
-//! [`PageParams::new`].
+//! A list without filters takes a [`ListQuery`]; a query type with some names `limit`, `cursor` and `total` itself (so that
+//! unknown parameters are refused), and hands them to [`PageParams::new`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidegate_store::AccountNo;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
 
@@ -21,6 +21,27 @@ pub(crate) const MAX_TOTAL: u64 = 10_000;
 /// Bytes of a cursor: the position, and a checksum over it, the list and the account.
 const POSITION: usize = 16;
 const CHECK: usize = 8;
+
+/// The parameters of a list that has no others.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Items of a page: 25 if not said.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// Whether to count all of them.
+    total: Option<bool>,
+}
+
+impl ListQuery {
+    /// Checks it, for this list.
+    pub(crate) fn page(&self, list: Cursor) -> Result<PageParams, ApiError> {
+        PageParams::new(list, self.limit, self.cursor.as_deref(), self.total)
+    }
+}
 
 /// Which page is asked for.
 #[derive(Clone, Copy, Debug)]

@@ -17,6 +17,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
+use tidegate_core::id::EventId;
 use tidegate_store::event::{Accept, Accepted, IdempotencyKey, Item, NewEvent};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -25,10 +26,11 @@ use self::answer::{BatchAnswer, Published, Shape};
 use self::build::{Builder, Drafted};
 use self::wire::{BatchBody, EventBody};
 use super::error::ApiError;
-use super::extract::{check_content_type, check_encoding, media_type, read_body};
+use super::extract::{check_content_type, check_encoding, media_type, read_body, single_header};
 use super::openapi::WriteRefusals;
+use super::told::{self, Over};
 use super::{App, Data};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Caller, Publisher};
 
 /// Events of a batch at most.
 const MAX_BATCH: usize = 1_000;
@@ -54,8 +56,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     request_body(content = EventBody, content_type = "application/json"),
     responses((status = 202, description = "It is committed.", body = Data<Published>), WriteRefusals)
 )]
-async fn publish(State(app): State<App>, caller: Caller, request: Request) -> Result<Response, ApiError> {
-    caller.require(Role::Publisher)?;
+async fn publish(
+    State(app): State<App>,
+    Call { caller, .. }: Call<Publisher>,
+    request: Request,
+) -> Result<Response, ApiError> {
     check_content_type(request.headers())?;
     let key = idempotency_key(request.headers())?;
     let body = read_body(request, app.config.max_event_bytes).await?;
@@ -79,10 +84,9 @@ async fn publish(State(app): State<App>, caller: Caller, request: Request) -> Re
 )]
 async fn publish_batch(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Publisher>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Publisher)?;
     let lines = media_type(request.headers()) == Some(NDJSON);
     if lines {
         check_encoding(request.headers())?;
@@ -135,9 +139,17 @@ async fn accept(
             Box::new(move |items| answer::render(shape, answers, items));
         (key, render)
     });
+    let ids: Vec<EventId> = match shape {
+        Shape::Single => Vec::new(),
+        Shape::Batch => events.iter().map(|event| event.message.id).collect(),
+    };
+    let over: Vec<(usize, Over)> = events.iter().enumerate().flat_map(over).collect();
     let now = app.engine.now().wall;
     match app.engine.store().accept(Accept { now, events, idempotency }).await? {
         Accepted::Stored(items) => {
+            let is_new = |index: usize| matches!(items.get(index), Some(Item::New(_)));
+            let over = over.into_iter().filter(|(index, _)| is_new(*index)).map(|(_, over)| over);
+            told::tell_over(app, caller.account, over);
             count_first(app, caller, &items, &mut answers).await?;
             Ok(answer::json(answer::render(shape, answers, &items)))
         }
@@ -149,11 +161,23 @@ async fn accept(
             Err(ApiError::invalid("Idempotency-Key", message).code("idempotency_key_reused"))
         }
         Accepted::Conflict { index, first } => {
-            let message = format!("this external_event_id belongs to {first}, which has another payload");
+            // One of the same batch was not stored, and has no id that anybody could look up.
+            let owner = match ids.iter().position(|id| *id == first) {
+                Some(other) => format!("events[{other}]"),
+                None => first.to_string(),
+            };
+            let message = format!("this external_event_id belongs to {owner}, which has another payload");
             let error = ApiError::conflict("external_event_id_taken", message).field("external_event_id");
             Err(if shape == Shape::Batch { error.within("events", index) } else { error })
         }
     }
+}
+
+/// The deliveries of an event that are over before they began, with its place in the request.
+fn over((index, event): (usize, &NewEvent)) -> impl Iterator<Item = (usize, Over)> {
+    let over =
+        event.deliveries.iter().filter_map(|(destination, delivery)| told::over(*destination, delivery));
+    over.map(move |over| (index, over))
 }
 
 /// An event that was in already tells how many destinations it went to then.
@@ -203,7 +227,7 @@ fn check_quota(app: &App, caller: &Caller, events: &[NewEvent]) -> Result<(), Ap
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let Some(value) = single_header(headers, "Idempotency-Key")? else { return Ok(None) };
     let key = value.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
     let message = format!("`Idempotency-Key` must be 1 to {MAX_KEY} visible ASCII characters");
     key.map(|key| Some(key.to_owned())).ok_or_else(|| ApiError::invalid("Idempotency-Key", message))

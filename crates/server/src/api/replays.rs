@@ -10,13 +10,13 @@ use tidegate_store::job::JobKind;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::job::{DryRun, JobView, ListQuery};
+use self::job::{DryRun, JobView};
 use super::error::ApiError;
-use super::extract::{Json, PathId, Query};
+use super::extract::{Json, PathId};
 use super::openapi::{Refusals, WriteRefusals};
-use super::page::ListAnswer;
+use super::page::{ListAnswer, ListQuery};
 use super::{App, Data};
-use crate::auth::Caller;
+use crate::auth::{Call, Editor, Viewer};
 use crate::jobs::request::JobRequest;
 
 /// The calls.
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 )]
 async fn create(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     Json(request): Json<JobRequest>,
 ) -> Result<Response, ApiError> {
     job::create(&app, &caller, request, JobKind::Replay).await
@@ -57,8 +57,7 @@ async fn create(
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<JobView>>>, ApiError> {
     job::list(&app, &caller, &query, JobKind::Replay).await
 }
@@ -73,7 +72,7 @@ async fn list(
 )]
 async fn read(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathId(id): PathId<kind::Replay>,
 ) -> Result<axum::Json<Data<JobView>>, ApiError> {
     job::read(&app, &caller, id, JobKind::Replay).await
@@ -89,7 +88,7 @@ async fn read(
 )]
 async fn stop(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathId(id): PathId<kind::Replay>,
 ) -> Result<StatusCode, ApiError> {
     job::stop(&app, &caller, id, JobKind::Replay).await

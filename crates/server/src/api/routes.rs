@@ -8,16 +8,16 @@ use tidegate_core::id::{DestinationId, RouteId, kind};
 use tidegate_core::pattern::Pattern;
 use tidegate_core::time::Timestamp;
 use tidegate_store::catalogue::{Edit, Route};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
-use super::extract::{Json, PathId, Query};
+use super::extract::{Json, PathId};
 use super::openapi::{Refusals, WriteRefusals};
-use super::page::{Cursor, ListAnswer, PageParams, page_of};
+use super::page::{Cursor, ListAnswer, ListQuery, page_of};
 use super::{App, Data, as_optional_text, as_text, created, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Editor, Viewer};
 use crate::catalogue::RouteEntry;
 
 /// Routes of one account at most: each is asked when the way of a type is worked out.
@@ -81,10 +81,9 @@ impl RouteView {
 )]
 async fn create(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     Json(body): Json<NewRoute>,
 ) -> Result<(StatusCode, axum::Json<Data<RouteView>>), ApiError> {
-    caller.require(Role::Editor)?;
     let destination = app.catalogue.find_destination(caller.account, &body.destination_id);
     let destination = destination.ok_or_else(|| {
         ApiError::invalid("destination_id", "`destination_id`: there is no such destination in this account")
@@ -110,19 +109,6 @@ async fn create(
     Ok(created(RouteView::new(&app, &entry)))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListQuery {
-    /// Items of a page: 25 if not said.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// The `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// Whether to count all of them.
-    total: Option<bool>,
-}
-
 /// List the routes, the newest first.
 #[utoipa::path(
     get,
@@ -133,12 +119,10 @@ struct ListQuery {
 )]
 async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<RouteView>>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let list = Cursor { list: "routes", account: caller.account };
-    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
+    let params = query.page(list)?;
     let entries = app.catalogue.routes(caller.account);
     Ok(ok(page_of(
         entries,
@@ -159,10 +143,9 @@ async fn list(
 )]
 async fn read(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathId(id): PathId<kind::Route>,
 ) -> Result<axum::Json<Data<RouteView>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let entry = app.catalogue.route(caller.account, id).ok_or_else(ApiError::not_found)?;
     Ok(ok(RouteView::new(&app, &entry)))
 }
@@ -177,10 +160,9 @@ async fn read(
 )]
 async fn remove(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathId(id): PathId<kind::Route>,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Role::Editor)?;
     let entry = app.catalogue.route(caller.account, id).ok_or_else(ApiError::not_found)?;
     let audit =
         caller.audit(&app, "route.delete", id, &json!({"event_type_pattern": entry.pattern.as_str()}));

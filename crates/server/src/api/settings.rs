@@ -2,22 +2,29 @@
 //!
 //! A pause of the account is part of each destination's policy, and holds beside a pause of the destination's own.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use tidegate_store::catalogue::Edit;
+use serde_json::{Map, Value};
+use tidegate_core::invalid::Invalid;
+use tidegate_store::AccountNo;
+use tidegate_store::catalogue::{AuditEntry, Edit};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::etag::{IfMatch, etag};
-use super::extract::{Json, given};
+use super::extract::Json;
 use super::openapi::{Refusals, WriteRefusals};
+use super::told::Told;
 use super::{App, Data, ok};
-use crate::auth::{Caller, Role};
-use crate::catalogue::{AccountEntry, AccountSettings, SettingsDocument};
+use crate::auth::{Call, Owner, Viewer};
+use crate::catalogue::{AccountEntry, AccountSettings, SettingsDocument, Turn};
+use crate::policy::Change;
+use crate::policy::defaults::{self, DefaultsPatch};
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -27,9 +34,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// The settings of an account.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SettingsView {
-    /// Policies for destinations that say nothing, in the words of a destination: `rate_limit`, `retry_policy`,
-    /// `circuit_breaker`, `delivery_schedules`, `max_concurrency` …
-    #[schema(value_type = Object)]
+    /// Policies for destinations that say nothing.
+    #[schema(value_type = DefaultsPatch)]
     defaults: Map<String, Value>,
     /// Above so many waiting deliveries publishing answers 429; null: no limit.
     #[schema(required = true)]
@@ -44,7 +50,7 @@ pub(crate) struct SettingsView {
 impl SettingsView {
     fn new(document: &SettingsDocument) -> Self {
         Self {
-            defaults: document.defaults.clone(),
+            defaults: defaults::shown(&document.defaults),
             max_queued_events: document.max_queued_events,
             max_queued_bytes: document.max_queued_bytes,
             paused: document.paused_since.is_some(),
@@ -56,21 +62,22 @@ impl SettingsView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettingsPatch {
-    /// Each policy that is named replaces the one before; null removes it.
+    /// Policies for destinations that say nothing; null removes them all.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    defaults: Option<Map<String, Value>>,
+    #[schema(value_type = Option<DefaultsPatch>)]
+    defaults: Change<DefaultsPatch>,
     /// Above so many waiting deliveries publishing answers 429.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default)]
     #[schema(value_type = Option<u64>, minimum = 1)]
-    max_queued_events: Option<Option<u64>>,
+    max_queued_events: Change<u64>,
     /// Above so many bytes of waiting payloads publishing answers 429.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default)]
     #[schema(value_type = Option<u64>, minimum = 1)]
-    max_queued_bytes: Option<Option<u64>>,
+    max_queued_bytes: Change<u64>,
     /// Hold everything, or go on.
     #[serde(default)]
-    paused: Option<bool>,
+    #[schema(value_type = bool)]
+    paused: Change<bool>,
 }
 
 /// Show the settings of the account.
@@ -78,8 +85,10 @@ pub(crate) struct SettingsPatch {
     get, path = "/v1/settings", tag = "administration",
     responses((status = 200, description = "The settings.", body = Data<SettingsView>), Refusals)
 )]
-async fn show(State(app): State<App>, caller: Caller) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Viewer)?;
+async fn show(
+    State(app): State<App>,
+    Call { caller, .. }: Call<Viewer>,
+) -> Result<impl IntoResponse, ApiError> {
     let account = app.catalogue.account(caller.account).ok_or_else(ApiError::not_found)?;
     Ok((etag(account.row.version), ok(SettingsView::new(&account.settings.document))))
 }
@@ -92,61 +101,87 @@ async fn show(State(app): State<App>, caller: Caller) -> Result<impl IntoRespons
 )]
 async fn change(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Owner>,
     if_match: IfMatch,
     Json(body): Json<SettingsPatch>,
 ) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Owner)?;
+    let turn = app.catalogue.turn().await;
     let account = app.catalogue.account(caller.account).ok_or_else(ApiError::not_found)?;
     if_match.check(account.row.version)?;
-    let mut document = account.settings.document.clone();
-    let changed = json!({"defaults": body.defaults, "max_queued_events": body.max_queued_events,
-                         "max_queued_bytes": body.max_queued_bytes, "paused": body.paused});
-    apply(&app, &mut document, body)?;
-    let audit = caller.audit(&app, "settings.update", account.row.id, &changed);
-    let account = store(&app, &account, document, Some(audit)).await?;
+    let before = &account.settings.document;
+    let mut after = before.clone();
+    apply(&app, &mut after, body)?;
+    let audit = caller.audit(&app, "settings.update", account.row.id, &changed(before, &after));
+    let pause = (before.paused_since.is_some(), after.paused_since.is_some());
+    let account = store(turn, &app, &account, &after, Some(audit)).await?;
+    tell_pause(&app, account.row.no, pause);
     Ok((etag(account.row.version), ok(SettingsView::new(&account.settings.document))))
 }
 
 fn apply(app: &App, document: &mut SettingsDocument, patch: SettingsPatch) -> Result<(), ApiError> {
-    for (key, value) in patch.defaults.unwrap_or_default() {
-        match value {
-            Value::Null => document.defaults.remove(&key),
-            value => document.defaults.insert(key, value),
-        };
-    }
-    app.catalogue.compiler().check_defaults(&document.defaults)?;
-    let quota = |field: &str, value: Option<u64>| match value {
-        Some(0) => {
-            Err(ApiError::invalid(field, format!("`{field}` must be at least 1, or null for no limit")))
+    match patch.defaults {
+        Change::Keep => {}
+        Change::Remove => document.defaults.clear(),
+        Change::Set(defaults) => {
+            defaults.apply(&mut document.defaults).map_err(|fault| fault.under("defaults"))?;
         }
-        value => Ok(value),
-    };
-    if let Some(value) = patch.max_queued_events {
-        document.max_queued_events = quota("max_queued_events", value)?;
     }
-    if let Some(value) = patch.max_queued_bytes {
-        document.max_queued_bytes = quota("max_queued_bytes", value)?;
+    let quotas = [
+        ("max_queued_events", patch.max_queued_events, &mut document.max_queued_events),
+        ("max_queued_bytes", patch.max_queued_bytes, &mut document.max_queued_bytes),
+    ];
+    for (field, change, quota) in quotas {
+        if change == Change::Set(0) {
+            return Err(Invalid::new(field, 0, "at least 1, or null for no limit").into());
+        }
+        change.apply(quota);
     }
-    if let Some(paused) = patch.paused {
-        let since = document.paused_since.unwrap_or_else(|| app.engine.now().wall.as_millis());
-        document.paused_since = paused.then_some(since);
+    match patch.paused {
+        Change::Keep => {}
+        Change::Remove => return Err(Invalid::new("paused", "null", "true or false").into()),
+        Change::Set(true) => document.pause(app.engine.now().wall),
+        Change::Set(false) => document.paused_since = None,
     }
     AccountSettings::new(document.clone())?;
     Ok(())
 }
 
+/// What changed, for the audit log: the new values, null for what is gone.
+fn changed(before: &SettingsDocument, after: &SettingsDocument) -> Value {
+    let fields = |document: &SettingsDocument| match serde_json::to_value(document) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let (before, mut after) = (fields(before), fields(after));
+    for name in before.keys() {
+        after.entry(name).or_insert(Value::Null);
+    }
+    after.retain(|name, value| before.get(name) != Some(value));
+    Value::Object(after)
+}
+
+/// Tells watchers that nothing is sent any more, or that it is again.
+fn tell_pause(app: &App, account: AccountNo, (before, after): (bool, bool)) {
+    let (kind, detail) = match (before, after) {
+        (false, true) => ("account_paused", "a person paused the account; resuming it releases what waits"),
+        (true, false) => ("account_resumed", "a person resumed the account; what waits may go"),
+        _ => return,
+    };
+    app.told.tell(Told::of_account(account, app.engine.now().wall, kind, detail));
+}
+
 async fn store(
+    turn: Turn,
     app: &App,
     account: &AccountEntry,
-    document: SettingsDocument,
-    audit: Option<tidegate_store::catalogue::AuditEntry>,
-) -> Result<std::sync::Arc<AccountEntry>, ApiError> {
+    document: &SettingsDocument,
+    audit: Option<AuditEntry>,
+) -> Result<Arc<AccountEntry>, ApiError> {
     let mut row = account.row.clone();
-    row.settings = serde_json::to_string(&document).map_err(ApiError::unavailable)?;
+    row.settings = document.to_stored();
     row.version += 1;
     let no = row.no;
-    app.catalogue.change(vec![Edit::SetAccount(row)], audit).await?;
+    turn.change(vec![Edit::SetAccount(row)], audit).await?;
     app.catalogue.account(no).ok_or_else(ApiError::not_found)
 }
 
@@ -154,8 +189,8 @@ async fn store(
 pub(crate) async fn pause_all(app: &App) -> Result<(), ApiError> {
     for account in app.catalogue.accounts() {
         let mut document = account.settings.document.clone();
-        document.paused_since.get_or_insert(app.engine.now().wall.as_millis());
-        store(app, &account, document, None).await?;
+        document.pause(app.engine.now().wall);
+        store(app.catalogue.turn().await, app, &account, &document, None).await?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use super::error::ApiError;
 use super::openapi::Refusals;
 use super::{App, Data, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Viewer};
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -87,8 +87,10 @@ impl Counts {
     get, path = "/v1/stats", tag = "observing",
     responses((status = 200, description = "The account at a glance.", body = Data<StatsView>), Refusals)
 )]
-async fn show(State(app): State<App>, caller: Caller) -> Result<impl IntoResponse, ApiError> {
-    caller.require(Role::Viewer)?;
+async fn show(
+    State(app): State<App>,
+    Call { caller, .. }: Call<Viewer>,
+) -> Result<impl IntoResponse, ApiError> {
     let account = caller.account;
     let destinations: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
     let count = destinations.len();

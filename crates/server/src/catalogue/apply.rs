@@ -45,12 +45,12 @@ enum Tell {
     Retire(DestinationNo),
 }
 
+/// The caller has the [turn](super::Turn): one change at a time.
 pub(super) async fn change(
     shared: &Shared,
     edits: Vec<Edit>,
     audit: Option<AuditEntry>,
 ) -> Result<Done, ChangeError> {
-    let _one_at_a_time = shared.changing.lock().await;
     // What cannot be understood is found before anything is written.
     let ready = edits.iter().map(|edit| understand(shared, edit)).collect::<Result<Vec<_>, _>>()?;
     let done = match shared.engine.store().change(Change { edits, audit }).await? {
@@ -60,7 +60,11 @@ pub(super) async fn change(
         Changed::Missing => return Err(ChangeError::Missing),
     };
     let mut tell = Vec::new();
+    let revokes = ready.iter().any(|edit| matches!(edit, Ready::DropKey(_) | Ready::DropAccount(_)));
     take_in(shared, ready, &done, &mut tell);
+    if revokes {
+        shared.revoked.send_replace(());
+    }
     for what in tell {
         inform(&shared.engine, what).await?;
     }

@@ -9,6 +9,7 @@ use tidegate_engine::Engine;
 use tidegate_store::DestinationNo;
 use tidegate_store::catalogue::Catalogue as Rows;
 use tidegate_store::lane::StoredLane;
+use tokio::sync::watch;
 
 use super::entry::{AccountEntry, DestinationEntry, EventTypeEntry, KeyEntry, RouteEntry};
 use super::state::State;
@@ -38,8 +39,13 @@ impl Catalogue {
         for entry in state.destinations.values() {
             engine.open(apply::lane(entry, lanes.remove(&entry.row.no)));
         }
-        let shared =
-            Shared { engine, compiler, state: RwLock::new(state), changing: tokio::sync::Mutex::new(()) };
+        let shared = Shared {
+            engine,
+            compiler,
+            state: RwLock::new(state),
+            changing: Arc::default(),
+            revoked: watch::Sender::new(()),
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 }

@@ -40,6 +40,14 @@ pub(crate) struct SettingsDocument {
 }
 
 impl SettingsDocument {
+    /// Pauses the whole account, if it is not paused already.
+    pub(crate) fn pause(&mut self, now: Timestamp) {
+        self.paused_since.get_or_insert(now.as_millis());
+    }
+    /// What the store keeps.
+    pub(crate) fn to_stored(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers are JSON")
+    }
     /// Since when the whole account is paused.
     pub(crate) fn paused(&self) -> Option<Timestamp> {
         self.paused_since.map(Timestamp::from_millis)

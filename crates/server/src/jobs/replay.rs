@@ -55,7 +55,7 @@ impl Replaying {
         next.done += made as u64;
         next.skipped += (found.items.len() - made) as u64;
         if !found.items.is_empty() {
-            app.engine.store().accept_replays(new, Some(next.clone())).await?;
+            replay::accept(app, job.account, new, Some(next.clone())).await?;
         }
         *job = next;
         self.outstanding.add(ids);

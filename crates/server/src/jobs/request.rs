@@ -43,23 +43,23 @@ pub(crate) struct JobFilter {
 }
 
 /// A job as it is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct JobRequest {
-    /// Which deliveries.
+    /// Which deliveries. It must be there, so that nobody asks for everything by leaving it out: `{}` does.
     pub(crate) filter: JobFilter,
     /// Only count them.
-    #[serde(skip_serializing)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) dry_run: bool,
     /// How fast. Replays: 6,000 a minute if not said; cancellations: as fast as they can be written.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 600_000)]
     pub(crate) max_per_minute: Option<u64>,
     /// Of replays: what to do about the time to live; `reset` if not said.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ttl: Option<TtlWord>,
     /// Of replays: 1 critical … 4 bulk; 4 if not said.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 4)]
     pub(crate) priority: Option<u64>,
 }

@@ -1,6 +1,5 @@
 //! What a PATCH says about policies.
 
-use serde::Deserialize;
 use tidegate_core::invalid::Invalid;
 
 use super::breaker::BreakerDocument;
@@ -12,8 +11,7 @@ use super::timeout::TimeoutDocument;
 use super::{Change, PolicyDocument};
 
 /// What a PATCH says about policies: of a destination, or of an account's defaults.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PolicyChanges {
     /// `max_concurrency`.
     pub(crate) max_concurrency: Change<u64>,

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-use tidegate_core::invalid::{Invalid, check_range};
-use tidegate_core::limits;
+use tidegate_core::invalid::Invalid;
 use tidegate_core::pattern::Patterns;
 use tidegate_core::policy::Policy;
 use tidegate_core::time::Timestamp;
@@ -13,14 +11,10 @@ use tidegate_engine::sender::Endpoint;
 use tidegate_store::catalogue::Destination;
 
 use super::{
-    DestinationDocument, DestinationSecrets, Draft, Ground, PolicyChanges, PolicyDocument, Reading, endpoint,
+    DestinationDocument, DestinationSecrets, Draft, Ground, PolicyDocument, Reading, defaults, endpoint,
 };
-use crate::api::extract::Objects;
 use crate::catalogue::AccountEntry;
 use crate::secrets::{Secrets, SecretsError};
-
-/// The one word among an account's defaults that is no policy of a destination.
-const MAX_AGE: &str = "max_age_seconds";
 
 /// What a destination's document says, read; nothing in here is a secret.
 #[derive(Debug)]
@@ -64,7 +58,7 @@ impl Compiler {
         let document = read(&row.document)?;
         let secrets = self.open(row, account)?;
         let ground = Ground {
-            defaults: defaults(&account.settings.document.defaults).unwrap_or_default(),
+            defaults: defaults::read(&account.settings.document.defaults).unwrap_or_default(),
             timeout_params: self.timeout_params.clone(),
             account_paused: account.settings.document.paused(),
         };
@@ -118,41 +112,9 @@ impl Compiler {
             self.secrets.open(account.row.id, row.id, &row.secrets).map_err(|e| refused(e.to_string()))?;
         DestinationSecrets::from_bytes(&plain).ok_or_else(|| refused("unreadable".to_owned()))
     }
-
-    /// Checks the `defaults` of an account's settings: policies in the words of a destination, and `max_age_seconds`.
-    pub(crate) fn check_defaults(&self, defaults: &Map<String, Value>) -> Result<(), Invalid> {
-        self::defaults(defaults).map(|_| ()).map_err(|fault| fault.under("defaults"))
-    }
 }
 
 fn read(document: &str) -> Result<DestinationDocument, Invalid> {
     DestinationDocument::from_stored(document)
         .map_err(|error| Invalid::new("document", error, "a destination that this version can read"))
-}
-
-/// The policies among an account's defaults.
-fn defaults(map: &Map<String, Value>) -> Result<PolicyDocument, Invalid> {
-    let mut map = map.clone();
-    match map.remove(MAX_AGE) {
-        None | Some(Value::Null) => {}
-        Some(value) => {
-            let most = limits::MAX_MAX_AGE.get() / 1_000;
-            let seconds = value
-                .as_i64()
-                .ok_or_else(|| Invalid::new(MAX_AGE, &value, format!("a whole number from 1 to {most}")))?;
-            check_range(MAX_AGE, seconds, 1, most)?;
-        }
-    }
-    let changes: PolicyChanges =
-        serde_path_to_error::deserialize(Objects(Value::Object(map))).map_err(|error| {
-            let path = error.path().to_string();
-            Invalid::new(
-                if path == "." { "" } else { &path },
-                error.into_inner(),
-                "policies in the words of a destination",
-            )
-        })?;
-    let mut document = PolicyDocument::default();
-    changes.apply(&mut document)?;
-    Ok(document)
 }

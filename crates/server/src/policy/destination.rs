@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use super::PolicyDocument;
 pub(crate) use draft::Draft;
 pub(crate) use patch::{DestinationPatch, NewDestination};
+pub(crate) use text::check_external_id;
 
 /// What the store keeps of a destination in clear: everything but its secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

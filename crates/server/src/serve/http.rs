@@ -1,6 +1,7 @@
 //! Connections: bounded in number, each with a time for its headers, all ended in good order.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service;
 
+use super::unread;
 use crate::auth::Peer;
 use crate::config::Config;
 
@@ -51,7 +53,7 @@ impl Server {
     pub(super) fn new(listener: StdListener, router: Router, config: &Config) -> anyhow::Result<Self> {
         listener.set_nonblocking(true).context("the listening socket")?;
         let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).pipeline_flush(true);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
         Ok(Self {
             listener: TcpListener::from_std(listener).context("the listening socket")?,
@@ -102,7 +104,9 @@ impl Server {
             }
             let service = service_fn(move |mut request: hyper::Request<Incoming>| {
                 request.extensions_mut().insert(Peer(peer));
-                router.clone().call(request)
+                let (request, lender) = unread::lend(request);
+                let answered = router.clone().call(request);
+                async move { Ok::<_, Infallible>(lender.finish(answered.await?).await) }
             });
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             if let Err(error) = watcher.watch(connection).await {

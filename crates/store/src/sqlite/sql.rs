@@ -33,6 +33,10 @@ statements! {
     ATTEMPTS_UNFILED = "attempts_unfiled";
     AUDIT_LOG = "audit_log";
     COUNT_DUE_BEFORE = "count_due_before";
+    COUNT_ATTEMPTS_FILED = "count_attempts_filed";
+    COUNT_ATTEMPTS_UNFILED = "count_attempts_unfiled";
+    COUNT_AUDIT_LOG = "count_audit_log";
+    COUNT_JOBS = "count_jobs";
     COUNT_LINE_BEFORE = "count_line_before";
     COUNT_READY_BEFORE = "count_ready_before";
     COUNT_WAITING_IN_LINE = "count_waiting_in_line";

@@ -120,6 +120,9 @@ async fn an_account_goes_with_all_that_it_has_and_no_other() {
         [audit("account.delete")]
     );
     assert!(bench.store.audit_log(AccountNo(1), None, 5).await.unwrap().items.is_empty());
+    for (account, cap, count) in [(1, 10, 0), (2, 10, 2), (2, 0, 1)] {
+        assert_eq!(bench.store.count_audit_log(AccountNo(account), cap).await.unwrap(), count);
+    }
     let bench = bench.reopen(true).await;
     let catalogue = &bench.opened.as_ref().unwrap().catalogue;
     assert_eq!(catalogue.accounts.iter().map(|account| account.no.0).collect::<Vec<_>>(), [2]);

@@ -244,6 +244,11 @@ async fn of_destination(bench: &Bench, destination: u32) -> (Vec<u64>, Vec<u64>)
         attempts.extend(page.items.iter().map(|attempt| attempt.delivery.sequence().get()));
         before = page.next;
         if before.is_none() {
+            let count = async |cap| {
+                bench.store.count_destination_attempts(DestinationNo(destination), cap).await.unwrap()
+            };
+            assert_eq!(count(10_000).await, attempts.len() as u64);
+            assert!(count(10).await > 10, "not counted out, but known to be more");
             return (ends.swap_remove(0), attempts);
         }
     }

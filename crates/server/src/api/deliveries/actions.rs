@@ -16,7 +16,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::{OptionalJson, PathId};
 use crate::api::openapi::WriteRefusals;
 use crate::api::{App, Data, accepted, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Caller, Editor};
 
 type Answer = Result<axum::Json<Data<DeliveryView>>, ApiError>;
 
@@ -36,11 +36,10 @@ pub(crate) struct Nothing {}
 )]
 pub(super) async fn replay(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathId(id): PathId<kind::Delivery>,
     OptionalJson(body): OptionalJson<ReplayBody>,
 ) -> Result<(StatusCode, axum::Json<Data<DeliveryView>>), ApiError> {
-    caller.require(Role::Editor)?;
     let terms = body.check()?;
     let original = super::find(&app, &caller, id).await?;
     let Some(destination) = app.catalogue.destination(original.destination) else {
@@ -53,7 +52,7 @@ pub(super) async fn replay(
     let now = app.engine.now().wall;
     let new = replay::make(&app, now, app.engine.number(1), &original, &destination, terms)?;
     let new_id = new.delivery.id;
-    app.engine.store().accept_replays(vec![new], None).await?;
+    replay::accept(&app, caller.account, vec![new], None).await?;
     note(&app, &caller, "delivery.replay", id, &json!({"delivery_id": new_id.to_string()})).await?;
     Ok(accepted(show(&app, &caller, new_id).await?))
 }
@@ -69,11 +68,10 @@ pub(super) async fn replay(
 )]
 pub(super) async fn cancel(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathId(id): PathId<kind::Delivery>,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
-    caller.require(Role::Editor)?;
     let stored = super::find(&app, &caller, id).await?;
     match state::one(&app, &stored).await?.status {
         Status::Final(End::Cancelled(_)) => {}
@@ -98,11 +96,10 @@ pub(super) async fn cancel(
 )]
 pub(super) async fn retry_now(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathId(id): PathId<kind::Delivery>,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
-    caller.require(Role::Editor)?;
     let stored = super::find(&app, &caller, id).await?;
     match state::one(&app, &stored).await?.status {
         Status::Final(end) => return Err(over(end)),

@@ -11,9 +11,7 @@ use tidegate_store::delivery::StoredAttempt;
 use utoipa::ToSchema;
 
 use crate::api::as_text;
-
-/// The name of the one node that there is.
-const NODE: &str = "local";
+use crate::api::nodes::THIS_NODE;
 
 /// Header names and values; several values of one name are joined by commas.
 pub(crate) type Headers = BTreeMap<String, String>;
@@ -80,7 +78,7 @@ impl From<StoredAttempt> for AttemptView {
             response_body: body(&attempt.response_body),
             probe: attempt.probe.map(Probe::word),
             counted: attempt.outcome.uses_attempt(),
-            node: NODE,
+            node: THIS_NODE,
         }
     }
 }

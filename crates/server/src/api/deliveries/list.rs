@@ -18,11 +18,10 @@ use super::query::{Asked, StatusWord, hold_reason};
 use super::state::{self, Standing};
 use super::view::DeliveryView;
 use crate::api::error::ApiError;
-use crate::api::extract::Query;
 use crate::api::openapi::Refusals;
 use crate::api::page::{Cursor, ListAnswer, MAX_TOTAL, PageParams, Total};
 use crate::api::{App, Data, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Caller, Viewer};
 
 /// Lanes looked at in one go: the engine stands still meanwhile.
 const LANES_AT_ONCE: usize = 500;
@@ -95,10 +94,8 @@ impl Sieve {
 )]
 pub(super) async fn list(
     State(app): State<App>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<DeliveryView>>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let cursor = Cursor { list: "deliveries", account: caller.account };
     let params = PageParams::new(cursor, query.limit, query.cursor.as_deref(), query.total)?;
     let sieve = Sieve { status: query.status, reason: hold_reason(query.hold_reason.as_deref())? };

@@ -1,4 +1,4 @@
-//! Making replays: new deliveries of events that were delivered, or were not.
+//! Making and accepting replays: new deliveries of events that were delivered, or were not.
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::delivery::Priority;
@@ -7,11 +7,14 @@ use tidegate_core::invalid::Invalid;
 use tidegate_core::sequence::Sequence;
 use tidegate_core::settle::{self, ReplayAs, ReplayTtl};
 use tidegate_core::time::Timestamp;
+use tidegate_store::AccountNo;
 use tidegate_store::delivery::StoredDelivery;
 use tidegate_store::event::NewReplay;
+use tidegate_store::job::Job;
 use utoipa::ToSchema;
 
-use crate::api::App;
+use crate::api::error::ApiError;
+use crate::api::{App, told};
 use crate::catalogue::DestinationEntry;
 
 /// What a replay does about the time to live.
@@ -79,4 +82,18 @@ pub(crate) fn make(
         event: original.event,
         delivery,
     })
+}
+
+/// Accepts replays, with the progress of the job that they belong to.
+pub(crate) async fn accept(
+    app: &App,
+    account: AccountNo,
+    new: Vec<NewReplay>,
+    job: Option<Job>,
+) -> Result<(), ApiError> {
+    let over: Vec<_> =
+        new.iter().filter_map(|replay| told::over(replay.destination, &replay.delivery)).collect();
+    app.engine.store().accept_replays(new, job).await?;
+    told::tell_over(app, account, over);
+    Ok(())
 }

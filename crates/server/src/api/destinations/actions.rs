@@ -7,13 +7,14 @@ use tidegate_engine::dispatcher::Command;
 use utoipa::ToSchema;
 
 use super::find::find;
+use super::standing;
 use super::view::{self, DestinationView};
 use crate::api::deliveries::Nothing;
 use crate::api::error::ApiError;
 use crate::api::extract::{OptionalJson, PathText};
 use crate::api::openapi::WriteRefusals;
 use crate::api::{App, Data, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Caller, Editor};
 
 type Answer = Result<axum::Json<Data<DestinationView>>, ApiError>;
 
@@ -36,7 +37,7 @@ pub(crate) struct ResumeBody {
 )]
 pub(super) async fn pause(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
@@ -54,7 +55,7 @@ pub(super) async fn pause(
 )]
 pub(super) async fn resume(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     OptionalJson(body): OptionalJson<ResumeBody>,
 ) -> Answer {
@@ -72,7 +73,7 @@ pub(super) async fn resume(
 )]
 pub(super) async fn retry_now(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
@@ -80,9 +81,8 @@ pub(super) async fn retry_now(
 }
 
 async fn command(app: &App, caller: &Caller, name: &str, action: &str, command: Command) -> Answer {
-    caller.require(Role::Editor)?;
     let entry = find(app, caller, name)?;
-    app.engine.command(entry.row.no, command).await?;
+    standing::command(app, &entry, command).await?;
     let line = caller.audit(app, action, entry.row.id, &json!({}));
     app.catalogue.change(Vec::new(), Some(line)).await?;
     Ok(ok(view::one(app, &entry).await?))

@@ -10,11 +10,11 @@ use super::find::find;
 use crate::api::deliveries::attempt::AttemptView;
 use crate::api::deliveries::query::time;
 use crate::api::error::ApiError;
-use crate::api::extract::{PathText, Query};
+use crate::api::extract::PathText;
 use crate::api::openapi::Refusals;
-use crate::api::page::{Cursor, ListAnswer, PageParams, Total};
+use crate::api::page::{Cursor, ListAnswer, ListQuery, MAX_TOTAL, PageParams, Total};
 use crate::api::{App, Data, as_optional_text, as_text, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Viewer};
 
 /// An interval in which work of a destination waited.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,6 +47,8 @@ pub(super) struct HoldsQuery {
     limit: Option<u32>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// Whether to count all of them.
+    total: Option<bool>,
 }
 
 /// When a destination was held, and why: the newest first.
@@ -61,14 +63,12 @@ pub(super) struct HoldsQuery {
 )]
 pub(super) async fn holds(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, query, .. }: Call<Viewer, HoldsQuery>,
     PathText(name): PathText,
-    Query(query): Query<HoldsQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<PastHold>>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let no = find(&app, &caller, &name)?.row.no;
     let list = Cursor { list: "holds", account: caller.account };
-    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), None)?;
+    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
     let from = time("from", query.from.as_deref())?.unwrap_or(Timestamp::from_millis(0));
     let asked_to = time("to", query.to.as_deref())?;
     let cursor = params.cursor.and_then(|at| i64::try_from(at).ok()).map(Timestamp::from_millis);
@@ -80,11 +80,21 @@ pub(super) async fn holds(
     rows.truncate(params.limit);
     let position = |at: Timestamp| u128::try_from(at.as_millis()).unwrap_or(0);
     let next_cursor = rows.last().filter(|_| more).map(|row| list.encode(position(row.since)));
+    let current = if asked_to.is_none_or(|to| app.engine.now().wall < to) {
+        app.engine.look(move |view| view.lane(no).and_then(tidegate_engine::dispatcher::Lane::held)).await?
+    } else {
+        None
+    };
+    let total = if params.total {
+        let most = usize::try_from(MAX_TOTAL).unwrap_or(usize::MAX).saturating_add(1);
+        let past = app.engine.store().holds(no, from, asked_to.unwrap_or(Timestamp::MAX), most).await?;
+        Total::counted((past.len() + usize::from(current.is_some())) as u64)
+    } else {
+        Total::Unasked
+    };
     let mut items: Vec<PastHold> = Vec::new();
-    if cursor.is_none() && asked_to.is_none_or(|to| app.engine.now().wall < to) {
-        let held =
-            app.engine.look(move |view| view.lane(no).and_then(tidegate_engine::dispatcher::Lane::held));
-        let now = held.await?.map(|(reason, since)| PastHold { reason: reason.word(), since, until: None });
+    if cursor.is_none() {
+        let now = current.map(|(reason, since)| PastHold { reason: reason.word(), since, until: None });
         items.extend(now);
     }
     items.extend(rows.iter().map(|row| PastHold {
@@ -92,18 +102,7 @@ pub(super) async fn holds(
         since: row.since,
         until: Some(row.until),
     }));
-    Ok(ok(ListAnswer { items, next_cursor, total: Total::Unasked }))
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct AttemptsQuery {
-    /// Items of a page: 25 if not said.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// The `next_cursor` of the page before.
-    cursor: Option<String>,
+    Ok(ok(ListAnswer { items, next_cursor, total }))
 }
 
 /// The requests that were made to a destination, the newest first.
@@ -111,22 +110,25 @@ pub(super) struct AttemptsQuery {
     get,
     path = "/v1/destinations/{id}/attempts",
     tag = "destinations",
-    params(("id" = String, Path, description = "Its id or external id."), AttemptsQuery),
+    params(("id" = String, Path, description = "Its id or external id."), ListQuery),
     responses((status = 200, description = "A page.", body = Data<ListAnswer<AttemptView>>), Refusals)
 )]
 pub(super) async fn attempts(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, query, .. }: Call<Viewer, ListQuery>,
     PathText(name): PathText,
-    Query(query): Query<AttemptsQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<AttemptView>>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let no = find(&app, &caller, &name)?.row.no;
     let list = Cursor { list: "attempts", account: caller.account };
-    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), None)?;
+    let params = query.page(list)?;
+    let total = if params.total {
+        Total::counted(app.engine.store().count_destination_attempts(no, MAX_TOTAL).await?)
+    } else {
+        Total::Unasked
+    };
     let before = params.cursor.and_then(|at| u64::try_from(at).ok()).map(Sequence::from_stored);
     let page = app.engine.store().destination_attempts(no, before, params.limit).await?;
     let next_cursor = page.next.map(|next| list.encode(u128::from(next.get())));
     let items = page.items.into_iter().map(AttemptView::from).collect();
-    Ok(ok(ListAnswer { items, next_cursor, total: Total::Unasked }))
+    Ok(ok(ListAnswer { items, next_cursor, total }))
 }

@@ -12,7 +12,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::PathText;
 use crate::api::openapi::Refusals;
 use crate::api::{App, Data, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Viewer};
 
 /// How long a destination takes to answer, over the last days.
 #[derive(Debug, Serialize, ToSchema)]
@@ -98,10 +98,9 @@ impl From<&Sketch> for Distribution {
 )]
 pub(super) async fn latency(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathText(name): PathText,
 ) -> Result<axum::Json<Data<Latency>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let no = find(&app, &caller, &name)?.row.no;
     let look = app.engine.look(move |view| {
         let lane = view.lane(no)?;

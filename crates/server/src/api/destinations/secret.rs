@@ -13,7 +13,7 @@ use crate::api::etag::IfMatch;
 use crate::api::extract::{OptionalJson, PathText};
 use crate::api::openapi::WriteRefusals;
 use crate::api::{App, Data, as_optional_text, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Editor};
 
 /// How long the old secret goes on signing where nobody says otherwise: a day is enough for a deployment.
 const DEFAULT_OVERLAP: i64 = 86_400;
@@ -60,11 +60,10 @@ pub(crate) struct Rotated {
 )]
 pub(super) async fn rotate(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     OptionalJson(body): OptionalJson<RotateBody>,
 ) -> Result<axum::Json<Data<Rotated>>, ApiError> {
-    caller.require(Role::Editor)?;
     let overlap =
         check_range("overlap_seconds", body.overlap_seconds.unwrap_or(DEFAULT_OVERLAP), 0, MAX_OVERLAP)?;
     let secret = match &body.signing_secret {

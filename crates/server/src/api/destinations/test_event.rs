@@ -19,7 +19,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::{OptionalJson, PathText};
 use crate::api::openapi::WriteRefusals;
 use crate::api::{App, Data, as_text, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Editor};
 
 /// The type of a test event.
 const EVENT_TYPE: &str = "tidegate.test";
@@ -71,11 +71,10 @@ pub(crate) struct TestResult {
 )]
 pub(super) async fn test(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathText(name): PathText,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Result<axum::Json<Data<TestResult>>, ApiError> {
-    caller.require(Role::Editor)?;
     let entry = find(&app, &caller, &name)?;
     let no = entry.row.no;
     let timeout =

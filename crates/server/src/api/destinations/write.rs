@@ -13,18 +13,17 @@ use tidegate_store::DestinationNo;
 use tidegate_store::catalogue::{Destination, Edit};
 
 use super::find::find;
+use super::standing;
 use crate::api::App;
 use crate::api::error::ApiError;
 use crate::api::etag::IfMatch;
 use crate::auth::Caller;
-use crate::catalogue::{AccountEntry, ChangeError, DestinationEntry};
+use crate::catalogue::{AccountEntry, DestinationEntry};
 use crate::jobs;
 use crate::policy::{Change, DestinationDocument, DestinationPatch, Draft, NewDestination};
 
 /// Destinations of one account at most: lists and routing go through all of them.
 const MAX_DESTINATIONS: usize = 100_000;
-/// A change without `If-Match` that meets another one is made again on top of it, so often at most.
-const MAX_TRIES: u32 = 5;
 
 /// Makes a destination; gives back the secret that the server made for it, if it did.
 pub(super) async fn create(
@@ -76,7 +75,7 @@ pub(super) async fn change(
     })
     .await?;
     if let Change::Set(active) = patch.active {
-        switch(app, entry.row.no, active).await?;
+        switch(app, &entry, active).await?;
     }
     Ok(entry)
 }
@@ -88,37 +87,29 @@ pub(super) async fn rewrite(
     name: &str,
     if_match: &IfMatch,
     action: &str,
-    edit: impl Fn(&mut Draft) -> Result<(), ApiError>,
+    edit: impl FnOnce(&mut Draft) -> Result<(), ApiError>,
 ) -> Result<Arc<DestinationEntry>, ApiError> {
+    let turn = app.catalogue.turn().await;
     let account = account(app, caller)?;
-    for _ in 0..MAX_TRIES {
-        let entry = find(app, caller, name)?;
-        if_match.check(entry.row.version)?;
-        let before = app.catalogue.compiler().draft(&entry.row, &account)?;
-        let mut after = before.clone();
-        edit(&mut after)?;
-        if before == after {
-            return Ok(entry);
-        }
-        let row = Destination {
-            external_id: after.external_id.clone(),
-            document: after.document.to_stored(),
-            secrets: seal(app, &account, entry.row.id, &after)?,
-            version: entry.row.version + 1,
-            updated_at: app.engine.now().wall,
-            ..entry.row.clone()
-        };
-        let audit = caller.audit(app, action, row.id, &changed(&before, &after));
-        match app.catalogue.change(vec![Edit::SetDestination(row)], Some(audit)).await {
-            Ok(_) => {
-                return app.catalogue.destination(entry.row.no).ok_or_else(ApiError::not_found);
-            }
-            Err(ChangeError::Outdated) if *if_match == IfMatch::Any => {}
-            Err(ChangeError::Outdated) => return Err(ApiError::outdated()),
-            Err(error) => return Err(error.into()),
-        }
+    let entry = find(app, caller, name)?;
+    if_match.check(entry.row.version)?;
+    let before = app.catalogue.compiler().draft(&entry.row, &account)?;
+    let mut after = before.clone();
+    edit(&mut after)?;
+    if before == after {
+        return Ok(entry);
     }
-    Err(ChangeError::Outdated.into())
+    let row = Destination {
+        external_id: after.external_id.clone(),
+        document: after.document.to_stored(),
+        secrets: seal(app, &account, entry.row.id, &after)?,
+        version: entry.row.version + 1,
+        updated_at: app.engine.now().wall,
+        ..entry.row.clone()
+    };
+    let audit = caller.audit(app, action, row.id, &changed(&before, &after));
+    turn.change(vec![Edit::SetDestination(row)], Some(audit)).await?;
+    app.catalogue.destination(entry.row.no).ok_or_else(ApiError::not_found)
 }
 
 /// Deletes a destination, and begins to cancel what waits for it.
@@ -128,25 +119,22 @@ pub(super) async fn remove(
     name: &str,
     if_match: &IfMatch,
 ) -> Result<(), ApiError> {
+    let turn = app.catalogue.turn().await;
     let entry = find(app, caller, name)?;
     if_match.check(entry.row.version)?;
     let audit = caller.audit(app, "destination.delete", entry.row.id, &json!({}));
-    app.catalogue.change(vec![Edit::DropDestination(entry.row.no)], Some(audit)).await?;
+    turn.change(vec![Edit::DropDestination(entry.row.no)], Some(audit)).await?;
     jobs::clear(app, caller.account, entry.row.no, Withdrawn::DestinationDeleted);
     Ok(())
 }
 
 /// `active`: switches a lane off, or on again if it was off. A pause is another thing, and stays.
-async fn switch(app: &App, no: DestinationNo, active: bool) -> Result<(), ApiError> {
-    let off = app
-        .engine
-        .look(move |view| view.lane(no).is_some_and(|lane| lane.state().standing.disabled.is_some()));
-    match (active, off.await?) {
-        (true, true) => app.engine.command(no, Command::Enable).await?,
-        (false, false) => app.engine.command(no, Command::Disable(DisabledCause::ByRequest)).await?,
-        (true, false) | (false, true) => {}
+async fn switch(app: &App, entry: &DestinationEntry, active: bool) -> Result<(), ApiError> {
+    match (active, standing::is_disabled(app, entry).await?) {
+        (true, true) => standing::command(app, entry, Command::Enable).await,
+        (false, false) => standing::command(app, entry, Command::Disable(DisabledCause::ByRequest)).await,
+        (true, false) | (false, true) => Ok(()),
     }
-    Ok(())
 }
 
 /// 32 random bytes for a secret.

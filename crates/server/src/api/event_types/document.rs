@@ -20,7 +20,7 @@ const MAX_TEXT: usize = 4_000;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct EventTypeBody {
     /// The same as in the path, if it is given.
-    #[serde(skip_serializing)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     event_type: Option<String>,
     /// What it means.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,9 +106,10 @@ impl EventTypeBody {
         self.priority.map(Priority::new).transpose().map(|_| ())
     }
 
-    /// What the store keeps.
+    /// What the store keeps: all but the name, which it knows.
     pub(super) fn to_stored(&self) -> String {
-        serde_json::to_string(self).expect("strings and numbers are JSON")
+        let unnamed = Self { event_type: None, ..self.clone() };
+        serde_json::to_string(&unnamed).expect("strings and numbers are JSON")
     }
 }
 

@@ -17,7 +17,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::{OptionalJson, PathId};
 use crate::api::openapi::WriteRefusals;
 use crate::api::{App, Data, accepted, as_text, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Caller, Editor};
 
 /// What a replay of an event made.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,11 +45,10 @@ pub(crate) struct EventReplay {
 )]
 pub(super) async fn replay(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathId(id): PathId<kind::Event>,
     OptionalJson(body): OptionalJson<ReplayBody>,
 ) -> Result<(StatusCode, axum::Json<Data<EventReplay>>), ApiError> {
-    caller.require(Role::Editor)?;
     let terms = body.check()?;
     let deliveries = deliveries(&app, &caller, id).await?;
     let standings = state::many(&app, &deliveries).await?;
@@ -69,7 +68,7 @@ pub(super) async fn replay(
     let delivery_ids: Vec<String> = new.iter().map(|replay| replay.delivery.id.to_string()).collect();
     let skipped = newest.len() - new.len();
     if !new.is_empty() {
-        app.engine.store().accept_replays(new, None).await?;
+        replay::accept(&app, caller.account, new, None).await?;
         note(&app, &caller, "event.replay", id, &json!({"deliveries": delivery_ids.len()})).await?;
     }
     Ok(accepted(EventReplay { event_id: id, delivery_ids, skipped }))
@@ -86,11 +85,10 @@ pub(super) async fn replay(
 )]
 pub(super) async fn cancel(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Editor>,
     PathId(id): PathId<kind::Event>,
     OptionalJson(crate::api::deliveries::Nothing {}): OptionalJson<crate::api::deliveries::Nothing>,
 ) -> Result<axum::Json<Data<EventStory>>, ApiError> {
-    caller.require(Role::Editor)?;
     let open: Vec<_> = (deliveries(&app, &caller, id).await?.into_iter())
         .filter(|stored| !stored.delivery.status.is_final())
         .map(|stored| (stored.destination, stored.delivery))

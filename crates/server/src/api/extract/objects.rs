@@ -1,11 +1,12 @@
 //! Objects only: a struct is read from a JSON object, never from an array.
 //!
 //! Derived structs also take their fields from a sequence, in order. For a person's mistake that is a trap: `[null, null]`
-//! would be an empty filter, and an empty filter means everything. So every struct, however deep, is asked for as a map.
+//! would be an empty filter, and an empty filter means everything. So every struct, however deep, is asked for as a map,
+//! and every enum as a string.
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 
 /// A deserializer, or what it hands on, that gives structs from maps alone.
 pub(crate) struct Objects<T>(pub(crate) T);
@@ -27,7 +28,17 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(Objects(visitor))
+        self.0.deserialize_map(Objects(Object(visitor)))
+    }
+
+    /// The words of an enum stand as strings; serde_json would also take `{"word": null}`, and call a number no JSON.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        words: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_str(Word { words, visitor })
     }
 
     forward! {
@@ -40,11 +51,42 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         deserialize_newtype_struct(name: &'static str);
         deserialize_tuple(length: usize);
         deserialize_tuple_struct(name: &'static str, length: usize);
-        deserialize_enum(name: &'static str, variants: &'static [&'static str]);
     }
 
     fn is_human_readable(&self) -> bool {
         self.0.is_human_readable()
+    }
+}
+
+/// Reads a struct; a fault is told in the words of JSON, not in those of the source.
+struct Object<V>(V);
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Object<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON object")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(entries)
+    }
+}
+
+/// Reads one of some words.
+struct Word<V> {
+    words: &'static [&'static str],
+    visitor: V,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Word<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.words.iter().map(|word| format!("`{word}`")).collect();
+        write!(formatter, "one of {}", words.join(", "))
+    }
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<V::Value, E> {
+        self.visitor.visit_enum(text.into_deserializer())
     }
 }
 

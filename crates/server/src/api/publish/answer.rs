@@ -3,18 +3,24 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tidegate_core::gate::Decision;
+use tidegate_core::delivery::Delivery;
+use tidegate_core::gate::{Decision, Explanation, Hold};
 use tidegate_core::id::EventId;
+use tidegate_core::time::Timestamp;
+use tidegate_engine::View;
 use tidegate_store::DestinationNo;
 use tidegate_store::event::{Item, NewEvent};
 use utoipa::ToSchema;
 
-use super::build::arrived_late;
+use super::build::scheduled_too_late;
 use crate::api::error::ApiError;
 use crate::api::{App, Data};
 
 /// Deliveries of one request that are asked whether they will make it: the engine stands still meanwhile.
 const MAX_ASKED: usize = 200;
+
+/// Why a delivery is not sent that could start only just before its expiry.
+const TOO_LITTLE_TIME: &str = "there is too little time left to send it";
 
 /// An event that was accepted.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -102,41 +108,32 @@ pub(super) fn json(bytes: Vec<u8>) -> Response {
     (StatusCode::ACCEPTED, [(header::CONTENT_TYPE, "application/json")], bytes).into_response()
 }
 
-/// Asks the lanes whether events that expire will be sent in time, as far as can be seen now. The events go there and come
-/// back, so that nothing is copied; where none expires, nobody is asked.
+/// A delivery that will not be sent in time: of which event, to where, and why.
+type Doubt = (usize, DestinationNo, String);
+
+/// Warns of deliveries that will not be sent in time, as far as can be seen now: the lanes are asked, unless it is certain
+/// already. The events go there and come back, so that nothing is copied; where none expires, nobody is asked.
 pub(super) async fn warn(
     app: &App,
     events: Vec<NewEvent>,
     answers: &mut [Published],
 ) -> Result<Vec<NewEvent>, ApiError> {
-    if !events.iter().any(|event| {
-        event.expires_at.is_some() && event.deliveries.iter().any(|(_, delivery)| !arrived_late(delivery))
-    }) {
+    if events.iter().all(|event| event.expires_at.is_none()) {
         return Ok(events);
     }
-    let (events, doubts) = app
-        .engine
-        .look(move |view| {
-            let mut doubts: Vec<(usize, DestinationNo, String)> = Vec::new();
-            let asked = events.iter().enumerate().filter(|(_, event)| event.expires_at.is_some());
-            let asked = asked
-                .flat_map(|(index, event)| event.deliveries.iter().map(move |delivery| (index, delivery)));
-            for (index, (destination, delivery)) in
-                asked.filter(|(_, (_, delivery))| !arrived_late(delivery)).take(MAX_ASKED)
-            {
-                let Some(lane) = view.lane(*destination) else { continue };
-                let explanation = lane.explain(view.now, delivery);
-                if explanation.will_expire() {
-                    let why = match explanation.decision {
-                        Decision::Wait(wait) => wait.hold.to_string(),
-                        _ => "there is too little time left to send it".to_owned(),
-                    };
-                    doubts.push((index, *destination, why));
-                }
-            }
-            (events, doubts)
-        })
-        .await?;
+    let mut doubts: Vec<Doubt> = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        let late = event.deliveries.iter().filter(|(_, delivery)| scheduled_too_late(delivery));
+        doubts.extend(late.map(|(destination, _)| (index, *destination, TOO_LITTLE_TIME.to_owned())));
+    }
+    let open = |event: &NewEvent| event.deliveries.iter().any(|(_, delivery)| !delivery.status.is_final());
+    let events = if events.iter().any(|event| event.expires_at.is_some() && open(event)) {
+        let (events, more) = app.engine.look(move |view| ask(view, events)).await?;
+        doubts.extend(more);
+        events
+    } else {
+        events
+    };
     for (index, destination, why) in doubts {
         let Some(id) = app.catalogue.destination_id(destination) else { continue };
         if let Some(answer) = answers.get_mut(index) {
@@ -144,4 +141,29 @@ pub(super) async fn warn(
         }
     }
     Ok(events)
+}
+
+/// What the lanes say of those that expire and are not over.
+fn ask(view: &View<'_>, events: Vec<NewEvent>) -> (Vec<NewEvent>, Vec<Doubt>) {
+    let asked = events.iter().enumerate().filter(|(_, event)| event.expires_at.is_some());
+    let asked =
+        asked.flat_map(|(index, event)| event.deliveries.iter().map(move |delivery| (index, delivery)));
+    let asked = asked.filter(|(_, (_, delivery))| !delivery.status.is_final()).take(MAX_ASKED);
+    let doubts = asked.filter_map(|(index, (destination, delivery))| {
+        let explanation = view.lane(*destination)?.explain(view.now, delivery);
+        explanation.will_expire().then(|| (index, *destination, cause(&explanation, delivery)))
+    });
+    let doubts = doubts.collect();
+    (events, doubts)
+}
+
+/// What makes it late: the first hold that ends too late by itself, or else the night into which the others end.
+fn cause(explanation: &Explanation, delivery: &Delivery) -> String {
+    let Decision::Wait(wait) = explanation.decision else { return TOO_LITTLE_TIME.to_owned() };
+    let too_late = |at: Timestamp| {
+        delivery.expires_at.is_some_and(|expiry| expiry - at < tidegate_core::limits::MIN_TIME_TO_SEND)
+    };
+    let late = explanation.gates.iter().find(|gate| gate.until().is_some_and(too_late));
+    let hold = late.and_then(|gate| gate.hold).unwrap_or(Hold::QuietHours { until: wait.not_before });
+    hold.to_string()
 }

@@ -79,7 +79,10 @@ impl<'a> Builder<'a> {
         };
         let deliveries = self.deliveries(first, destinations, &template, &routing);
         let expired = expires_at.is_some_and(|expiry| self.now >= expiry);
-        let answer = Published::new(id, deliveries.len(), expired);
+        let mut answer = Published::new(id, deliveries.len(), expired);
+        if !deliveries.is_empty() && deliveries.iter().all(|(_, delivery)| scheduled_too_late(delivery)) {
+            answer.status = "expired";
+        }
         let external_id =
             external_id.map(|id| ExternalId { id, payload_hash: Sha256::digest(&payload).into() });
         let message = Message {
@@ -212,7 +215,7 @@ fn key(field: &'static str, text: Option<&Text<'_>>, most: usize) -> Result<Opti
     ))
 }
 
-/// Whether it was stale when it came in.
-pub(super) fn arrived_late(delivery: &Delivery) -> bool {
-    matches!(delivery.status, Status::Final(End::Expired(Late::OnArrival)))
+/// Whether it is due so late that nothing could be sent before it expires: then it is over already.
+pub(super) fn scheduled_too_late(delivery: &Delivery) -> bool {
+    matches!(delivery.status, Status::Final(End::Expired(Late::Behind(_))))
 }

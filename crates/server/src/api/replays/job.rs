@@ -2,19 +2,19 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use tidegate_core::id::ReplayId;
 use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 use tidegate_store::job::{Job, JobKind, JobState};
 use tidegate_store::list::PageQuery;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::api::error::ApiError;
-use crate::api::page::{Cursor, ListAnswer, PageParams, Total};
+use crate::api::page::{Cursor, ListAnswer, ListQuery, MAX_TOTAL, Total};
 use crate::api::{App, Data, accepted, as_optional_text, as_text, new_id, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::Caller;
 use crate::jobs;
 use crate::jobs::request::JobRequest;
 
@@ -62,17 +62,6 @@ pub(crate) struct DryRun {
     count: Option<u64>,
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ListQuery {
-    /// Items of a page: 25 if not said.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// The `next_cursor` of the page before.
-    cursor: Option<String>,
-}
-
 impl JobView {
     fn new(job: &Job) -> Self {
         let status = match job.state {
@@ -100,7 +89,6 @@ pub(crate) async fn create(
     mut request: JobRequest,
     kind: JobKind,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Editor)?;
     request.check(app, caller.account, kind)?;
     let now = app.engine.now().wall;
     let filter = request.within(app, caller.account, kind, now)?;
@@ -137,15 +125,19 @@ pub(crate) async fn list(
     query: &ListQuery,
     kind: JobKind,
 ) -> Result<axum::Json<Data<ListAnswer<JobView>>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let list = Cursor { list: word(kind), account: caller.account };
-    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), None)?;
+    let params = query.page(list)?;
+    let total = if params.total {
+        Total::counted(app.engine.store().count_jobs(caller.account, kind, MAX_TOTAL).await?)
+    } else {
+        Total::Unasked
+    };
     let before = params.cursor.and_then(|at| u64::try_from(at).ok()).map(Sequence::from_stored);
     let page = PageQuery { account: caller.account, before, limit: params.limit, oldest_first: false };
     let found = app.engine.store().jobs(page, kind).await?;
     let next_cursor = found.next.map(|next| list.encode(u128::from(next.get())));
     let items = found.items.iter().map(JobView::new).collect();
-    Ok(ok(ListAnswer { items, next_cursor, total: Total::Unasked }))
+    Ok(ok(ListAnswer { items, next_cursor, total }))
 }
 
 /// One job.
@@ -155,7 +147,6 @@ pub(crate) async fn read(
     id: ReplayId,
     kind: JobKind,
 ) -> Result<axum::Json<Data<JobView>>, ApiError> {
-    caller.require(Role::Viewer)?;
     Ok(ok(JobView::new(&find(app, caller, id, kind).await?)))
 }
 
@@ -166,7 +157,6 @@ pub(crate) async fn stop(
     id: ReplayId,
     kind: JobKind,
 ) -> Result<StatusCode, ApiError> {
-    caller.require(Role::Editor)?;
     let job = find(app, caller, id, kind).await?;
     if job.state == JobState::Running {
         jobs::stop(app, id).await;

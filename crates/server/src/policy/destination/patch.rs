@@ -96,7 +96,7 @@ pub(crate) struct DestinationPatch {
     pub(crate) envelope: Change<EnvelopeWord>,
     /// `whsec_…` or `whsk_…`. A PATCH replaces the one before at once; `/rotate-secret` lets them overlap.
     #[serde(default)]
-    #[schema(value_type = Option<String>, write_only)]
+    #[schema(value_type = String, write_only)]
     pub(crate) signing_secret: Change<String>,
     /// How requests authenticate themselves.
     #[serde(default)]
@@ -146,8 +146,8 @@ impl NewDestination {
             return Err(Invalid::missing("url", "an absolute URL such as https://example.com/hooks"));
         }
         let made = match patch.signing_secret {
-            Change::Set(_) => None,
-            Change::Keep | Change::Remove => {
+            Change::Set(_) | Change::Remove => None,
+            Change::Keep => {
                 let secret = Secret::generate(random).reveal();
                 patch.signing_secret = Change::Set(secret.clone());
                 Some(secret)

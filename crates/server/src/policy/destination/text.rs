@@ -1,7 +1,7 @@
 //! Rules for what people write freely: names, ids of their own, credentials.
 
 use tidegate_core::headers::CustomHeaders;
-use tidegate_core::id::DestinationId;
+use tidegate_core::id::{AccountId, DestinationId};
 use tidegate_core::invalid::Invalid;
 
 use super::AuthShown;
@@ -23,11 +23,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// An owner's own id: it stands wherever the id may, so it must fit a path and never look like an id.
+/// An owner's own id for a destination, an operator's for an account: it stands wherever the id may, so it must fit a path and never look like an id.
 pub(crate) fn check_external_id(id: &str) -> Result<(), Invalid> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:@-".contains(&byte);
     let fits = (1..=MAX_EXTERNAL_ID).contains(&id.len()) && id.bytes().all(allowed);
-    if !fits || matches!(id, "." | "..") || DestinationId::parse(id).is_ok() {
+    let ours = DestinationId::parse(id).is_ok() || AccountId::parse(id).is_ok();
+    if !fits || matches!(id, "." | "..") || ours {
         let rule = "1 to 128 letters, digits and ._:@- that do not make an id of ours";
         return Err(Invalid::new("external_id", id, rule));
     }

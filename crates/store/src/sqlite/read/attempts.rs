@@ -39,6 +39,22 @@ impl Reader {
         let next = items.last().filter(|_| items.len() >= limit).map(|attempt| attempt.id.sequence());
         Ok(Page { items, next })
     }
+
+    pub(in crate::sqlite) fn count_destination_attempts(
+        &self,
+        destination: DestinationNo,
+        cap: u64,
+    ) -> rusqlite::Result<u64> {
+        self.at_once(|| {
+            let mut found = 0;
+            for sql in [sql::COUNT_ATTEMPTS_UNFILED, sql::COUNT_ATTEMPTS_FILED] {
+                let rest = codec::count(cap.saturating_sub(found).saturating_add(1));
+                let more = self.prepare(sql)?.query_row(params![destination.0, rest], |row| row.get(0))?;
+                found += codec::uncount(more);
+            }
+            Ok(found)
+        })
+    }
 }
 
 fn attempt(row: &Row<'_>) -> rusqlite::Result<StoredAttempt> {

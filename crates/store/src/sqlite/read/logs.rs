@@ -79,6 +79,21 @@ impl Reader {
         Ok(Page { items, next })
     }
 
+    pub(in crate::sqlite) fn count_audit_log(&self, account: AccountNo, cap: u64) -> rusqlite::Result<u64> {
+        let params = params![account.0, codec::count(cap.saturating_add(1))];
+        self.prepare(sql::COUNT_AUDIT_LOG)?.query_row(params, |row| row.get(0)).map(codec::uncount)
+    }
+
+    pub(in crate::sqlite) fn count_jobs(
+        &self,
+        account: AccountNo,
+        kind: JobKind,
+        cap: u64,
+    ) -> rusqlite::Result<u64> {
+        let params = params![account.0, codec::job_kind_column(kind), codec::count(cap.saturating_add(1))];
+        self.prepare(sql::COUNT_JOBS)?.query_row(params, |row| row.get(0)).map(codec::uncount)
+    }
+
     pub(in crate::sqlite) fn job(&self, account: AccountNo, id: ReplayId) -> rusqlite::Result<Option<Job>> {
         self.prepare(sql::JOB)?
             .query_row(params![codec::bits(id), account.0], |row| load::job(row).map(|(_, job)| job))

@@ -90,6 +90,15 @@ impl Store {
         self.read(move |reader| reader.destination_attempts(destination, before, limit)).await
     }
 
+    /// How many attempts for a destination there are; more than `cap` are not counted out.
+    pub async fn count_destination_attempts(
+        &self,
+        destination: DestinationNo,
+        cap: u64,
+    ) -> Result<u64, StoreError> {
+        self.read(move |reader| reader.count_destination_attempts(destination, cap)).await
+    }
+
     /// The intervals in which a destination's work waited, as far as they overlap that time; newest first.
     pub async fn holds(
         &self,
@@ -122,6 +131,11 @@ impl Store {
         self.read(move |reader| reader.audit_log(account, before, limit)).await
     }
 
+    /// How many lines that is; more than `cap` are not counted out.
+    pub async fn count_audit_log(&self, account: AccountNo, cap: u64) -> Result<u64, StoreError> {
+        self.read(move |reader| reader.count_audit_log(account, cap)).await
+    }
+
     /// A job of an account.
     pub async fn job(&self, account: AccountNo, id: ReplayId) -> Result<Option<Job>, StoreError> {
         self.read(move |reader| reader.job(account, id)).await
@@ -130,6 +144,11 @@ impl Store {
     /// Jobs of an account, in the order in which they were first stored.
     pub async fn jobs(&self, page: PageQuery, kind: JobKind) -> Result<Page<Job>, StoreError> {
         self.read(move |reader| reader.jobs(page, kind)).await
+    }
+
+    /// How many jobs that is; more than `cap` are not counted out.
+    pub async fn count_jobs(&self, account: AccountNo, kind: JobKind, cap: u64) -> Result<u64, StoreError> {
+        self.read(move |reader| reader.count_jobs(account, kind, cap)).await
     }
 
     /// Open deliveries that are stale at `now`, the earliest first.
