@@ -88,9 +88,9 @@ impl Caller {
     /// Whose call it is: 401 without a valid key, 429 where there are too many.
     fn of(parts: &Parts, app: &App) -> Result<Self, ApiError> {
         let now = app.engine.now();
-        let hash = bearer(&parts.headers).map(key::hash);
-        let found = hash.and_then(|hash| Some((hash, valid_key(app, &hash)?)));
-        let Some((hash, found)) = found else {
+        // Who brings no key guesses none.
+        let hash = bearer(&parts.headers).map(key::hash).ok_or_else(ApiError::unauthorized)?;
+        let Some(found) = valid_key(app, &hash) else {
             let address = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
             let address = network(address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
             app.auth.failures.take(now.mono, address).map_err(ApiError::rate_limited)?;
