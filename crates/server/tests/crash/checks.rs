@@ -72,8 +72,13 @@ fn repeats_were_in_flight(destination: &Destination, seen: &[Seen<'_>], lives: &
             });
             assert!(
                 in_flight,
-                "{} got {:?} twice and it was not in flight at a kill",
-                destination.name, one.event
+                "{} got {:?} twice and it was not in flight at a kill: in lives {} and {}, {:?} apart, {:?} before the kill",
+                destination.name,
+                one.event,
+                before.life,
+                one.life,
+                one.request.began_at.saturating_duration_since(before.request.began_at),
+                killed_at.map(|at| at.saturating_duration_since(before.request.began_at)),
             );
         }
         if (200..300).contains(&one.request.answered) {
