@@ -99,6 +99,9 @@ pub struct Commit {
     pub replays: Vec<NewReplay>,
     /// Records that are in, by their tickets.
     pub recorded: Vec<u64>,
+    /// Of these, the ones of which something was refused, because another node owns its destination by now: it is that node's
+    /// to say what became of it.
+    pub stale: Vec<u64>,
     /// How many things were asked for in this group: requests, records, changes.
     pub things: usize,
     /// How long it took, from the first statement to the end of the commit, in microseconds.

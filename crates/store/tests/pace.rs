@@ -1,6 +1,7 @@
 //! What the writer spends on one event: accepted, delivered at the first attempt, forgotten.
 //!
-//! `cargo test --release -p tidegate-store --test pace -- --ignored --nocapture`
+//! `cargo test --release -p tidegate-store --test pace -- --ignored --nocapture`; with `PACE_DATABASE_URL` it is measured on
+//! the PostgreSQL databases whose names are that with the size of the groups after it: `postgres://…/pace` and so `pace64`.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement")]
 
@@ -23,8 +24,7 @@ use tidegate_store::catalogue::{Account, Change, Destination, Edit};
 use tidegate_store::delivery::StoredAttempt;
 use tidegate_store::event::{Accept, Body, Message, NewEvent};
 use tidegate_store::record::{LaneSave, Record, Settled};
-use tidegate_store::sqlite::Options;
-use tidegate_store::{AccountNo, DestinationNo, Store};
+use tidegate_store::{AccountNo, DestinationNo, Store, postgres, sqlite};
 
 const DESTINATIONS: u32 = 100;
 const PAYLOAD: usize = 500;
@@ -54,8 +54,15 @@ impl World {
         let cpu = Arc::new(Mutex::new(0));
         let seen = Arc::clone(&cpu);
         let on_commit = Box::new(move |_| *seen.lock().unwrap() = ran());
-        let opened = Store::open(Options { data_dir: directory.clone(), readers: 1, on_commit }).unwrap();
-        let store = opened.store;
+        let opened = match std::env::var("PACE_DATABASE_URL") {
+            Ok(url) => {
+                let url = format!("{url}{name}");
+                let partition = postgres::Options::PARTITION;
+                Store::connect(postgres::Options { url, readers: 1, partition, on_commit })
+            }
+            Err(_) => Store::open(sqlite::Options { data_dir: directory.clone(), readers: 1, on_commit }),
+        };
+        let store = opened.unwrap().store;
         let account = Account {
             no: AccountNo(0),
             id: AccountId::from_bits(1),

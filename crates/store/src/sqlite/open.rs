@@ -3,22 +3,17 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 
 use rusqlite::Connection;
 use tidegate_core::lane::LastStop;
-use tidegate_core::sequence::Sequence;
 
 use super::connection::{self, Use};
 use super::failure::of_read;
-use super::shared::{Reader, Shared};
-use super::{Inner, Store, codec, load, lock, migrate, read, sql, writer};
-use crate::StoreError;
-use crate::catalogue::Catalogue;
-use crate::job::Job;
-use crate::lane::StoredLane;
+use super::{lock, migrate, sql, writer};
+use crate::open::{Loaded, Opened};
 use crate::record::Commit;
+use crate::source::Source;
+use crate::{Store, StoreError, load};
 
 /// The file, in the data directory.
 const NAME: &str = "tidegate.db";
@@ -34,22 +29,6 @@ pub struct Options {
     pub on_commit: Box<dyn Fn(Commit) + Send>,
 }
 
-/// A store that is open, and what it held.
-pub struct Opened {
-    /// The store.
-    pub store: Store,
-    /// How the process before this one ended.
-    pub last_stop: LastStop,
-    /// The highest number of acceptance that was ever given: the next is above it.
-    pub sequence: Sequence,
-    /// What owners asked for.
-    pub catalogue: Catalogue,
-    /// Lanes that were ever stored.
-    pub lanes: Vec<StoredLane>,
-    /// Jobs that were running.
-    pub jobs: Vec<Job>,
-}
-
 impl Store {
     /// Opens the store in a directory, or makes one there. Blocks while it recovers what a crash has left.
     pub fn open(options: Options) -> Result<Opened, StoreError> {
@@ -61,58 +40,28 @@ impl Store {
         let path = data_dir.join(NAME);
         refuse_strange_files(&path)?;
         let (connection, loaded) = load_all(&path).map_err(|error| unusable(&data_dir, error))?;
-        let Loaded { clean, counts, catalogue, lanes, jobs } = loaded;
-        let sequence = codec::sequence(counts.sequence);
-        let shared = Arc::new(Shared::new(&counts));
-        let mut threads = Vec::new();
-        for number in 0..readers.max(1) {
-            let connection = connection::open(&path, Use::Read).map_err(of_read)?;
-            let reader = Reader::new(connection, Arc::clone(&shared));
-            threads.push(thread(format!("store-read-{number}"), &data_dir, move || read::run(&reader))?);
-        }
-        let start = writer::Start { connection, path, shared: Arc::clone(&shared), counts, on_commit };
-        threads.push(thread("store-write".to_owned(), &data_dir, move || hold(start, lock))?);
-        Ok(Opened {
-            store: Self { inner: Arc::new(Inner::new(shared, threads)) },
-            last_stop: if clean { LastStop::Clean } else { LastStop::Crash },
-            sequence,
-            catalogue,
-            lanes,
-            jobs,
+        let readers = (0..readers.max(1)).map(|_| connection::open(&path, Use::Read).map(Source::Sqlite));
+        let readers = readers.collect::<rusqlite::Result<Vec<_>>>().map_err(of_read)?;
+        loaded.start(readers, move |shared, counts| {
+            writer::run(writer::Start { connection, path, shared, counts, on_commit });
+            // The directory is ours until the writer has ended.
+            drop(lock);
         })
     }
-}
-
-/// What is read before the threads start.
-struct Loaded {
-    clean: bool,
-    counts: writer::Counts,
-    catalogue: Catalogue,
-    lanes: Vec<StoredLane>,
-    jobs: Vec<Job>,
 }
 
 /// Opens the file, brings its schema up to date, reads what a start needs, and takes the mark of a clean stop away.
 fn load_all(path: &Path) -> Result<(Connection, Loaded), StoreError> {
     let mut connection = connection::open(path, Use::Write).map_err(of_read)?;
     migrate::run(&mut connection)?;
-    let loaded = load(&connection).map_err(of_read)?;
+    check(&connection).map_err(of_read)?;
+    let source = Source::Sqlite(connection);
+    let clean = load::meta(&source, "clean_stop")? == 1;
+    let last_stop = if clean { LastStop::Clean } else { LastStop::Crash };
+    let loaded = Loaded::read(&source, last_stop, load::meta(&source, "sequence")?)?;
+    let Source::Sqlite(connection) = source else { unreachable!("it was put there above") };
+    connection.execute(sql::SET_META, ("clean_stop", 0)).map_err(of_read)?;
     Ok((connection, loaded))
-}
-
-fn load(connection: &Connection) -> rusqlite::Result<Loaded> {
-    check(connection)?;
-    let clean = load::meta(connection, "clean_stop")? == 1;
-    let (lanes, counts) = load::lanes(connection)?;
-    let loaded = Loaded {
-        clean,
-        counts,
-        catalogue: load::catalogue(connection)?,
-        lanes,
-        jobs: load::running_jobs(connection)?,
-    };
-    connection.execute(sql::SET_META, ("clean_stop", 0))?;
-    Ok(loaded)
 }
 
 /// A file that cannot be read at start is named, and left as it is.
@@ -127,23 +76,6 @@ fn unusable(data_dir: &Path, error: StoreError) -> StoreError {
         }
         other => other,
     }
-}
-
-/// The directory is ours until the writer has ended.
-fn hold(start: writer::Start, lock: File) {
-    writer::run(start);
-    drop(lock);
-}
-
-fn thread(
-    name: String,
-    data_dir: &Path,
-    run: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, StoreError> {
-    Builder::new()
-        .name(name)
-        .spawn(run)
-        .map_err(|error| StoreError::Unusable { path: data_dir.to_owned(), reason: error.to_string() })
 }
 
 /// A log without its file, or a file that is shorter than it says: somebody took it away, or cut it. Starting anew, or with

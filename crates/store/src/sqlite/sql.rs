@@ -1,8 +1,8 @@
-//! The statements, one file each under `sql/`.
+//! The statements of the writer, one file each under `sql/`.
 
 macro_rules! statements {
     ($($name:ident = $file:literal;)*) => {
-        $(pub(super) const $name: &str = include_str!(concat!("../../sql/", $file, ".sql"));)*
+        $(pub(crate) const $name: &str = include_str!(concat!("../../sql/", $file, ".sql"));)*
         /// Every statement with the name of its file, for the tests of their plans.
         #[cfg(test)]
         pub(super) const ALL: &[(&str, &str)] = &[$(($file, $name),)*];
@@ -28,16 +28,8 @@ statements! {
     ADD_RETRY_PLAN = "add_retry_plan";
     ADD_ROUTE = "add_route";
     ADD_TYPE_NAME = "add_type_name";
-    ATTEMPTS_FILED = "attempts_filed";
-    ATTEMPTS_OF_DELIVERY = "attempts_of_delivery";
     ATTEMPTS_UNFILED = "attempts_unfiled";
-    AUDIT_LOG = "audit_log";
-    COUNT_LINE_BEFORE = "count_line_before";
-    COUNT_READY_BEFORE = "count_ready_before";
-    DELIVERIES_OF = "deliveries_of";
-    DELIVERIES_OF_EVENT = "deliveries_of_event";
     DELIVERIES_TO_FORGET = "deliveries_to_forget";
-    DELIVERY = "delivery";
     DESTINATION_IS_THERE = "destination_is_there";
     DROP_ACCOUNT = "drop_account";
     DROP_DESTINATION = "drop_destination";
@@ -49,10 +41,8 @@ statements! {
     DROP_ROUTE = "drop_route";
     DROP_ROUTES_OF_ACCOUNT = "drop_routes_of_account";
     DROP_ROUTES_OF_DESTINATION = "drop_routes_of_destination";
-    EVENT = "event";
     EVENT_TO_FORGET = "event_to_forget";
     EVENT_TYPE_IS_THERE = "event_type_is_there";
-    EVENTS_BY_EXTERNAL_ID = "events_by_external_id";
     FILE_ATTEMPT = "file_attempt";
     FILE_ATTEMPTS = "file_attempts";
     FILE_DELIVERIES = "file_deliveries";
@@ -74,61 +64,14 @@ statements! {
     FORGET_NOTE = "forget_note";
     FORGET_NOTICES = "forget_notices";
     FORGET_OBSTACLES = "forget_obstacles";
-    GET_META = "get_meta";
-    HOLDS = "holds";
-    HOURS = "hours";
-    IS_DUE = "is_due";
     IS_THERE = "is_there";
-    JOB = "job";
-    JOBS_NEWEST_FIRST = "jobs_newest_first";
-    JOBS_OLDEST_FIRST = "jobs_oldest_first";
     KEEP_IDEMPOTENCY_KEY = "keep_idempotency_key";
-    LIST_BY_ACCOUNT_NEWEST = "list_by_account_newest";
-    LIST_BY_ACCOUNT_OLDEST = "list_by_account_oldest";
-    LIST_EVENTS_NEWEST = "list_events_newest";
-    LIST_EVENTS_OLDEST = "list_events_oldest";
-    LIST_FILED_NEWEST = "list_filed_newest";
-    LIST_FILED_OLDEST = "list_filed_oldest";
-    LIST_TROUBLED_NEWEST = "list_troubled_newest";
-    LIST_TROUBLED_OF_DESTINATION_NEWEST = "list_troubled_of_destination_newest";
-    LIST_TROUBLED_OF_DESTINATION_OLDEST = "list_troubled_of_destination_oldest";
-    LIST_TROUBLED_OLDEST = "list_troubled_oldest";
-    LOAD_ACCOUNT_TALLIES = "load_account_tallies";
-    LIST_UNFILED_NEWEST = "list_unfiled_newest";
-    LIST_UNFILED_OLDEST = "list_unfiled_oldest";
-    LOAD_ACCOUNTS = "load_accounts";
-    LOAD_DELETED = "load_deleted";
-    LOAD_DESTINATIONS = "load_destinations";
-    LOAD_EVENT_TYPES = "load_event_types";
-    LOAD_KEYS = "load_keys";
-    LOAD_LANES = "load_lanes";
-    LOAD_ROUTES = "load_routes";
-    MESSAGE = "message";
     NEXT_TO_FORGET = "next_to_forget";
     NOTED_TO_FORGET = "noted_to_forget";
-    NOTICES = "notices";
-    OLDEST_RETRYING = "oldest_retrying";
-    OPEN_READY = "open_ready";
-    OPEN_WAITING = "open_waiting";
-    OVERDUE = "overdue";
     PROMOTE = "promote";
     PUT_JOB = "put_job";
-    REFILL_FIRST_KEY = "refill_first_key";
-    REFILL_KINDS = "refill_kinds";
-    REFILL_LAST_RETRY = "refill_last_retry";
-    REFILL_LINE = "refill_line";
-    REFILL_LINE_WAITS = "refill_line_waits";
-    REFILL_NEXT_KEY = "refill_next_key";
-    REFILL_READY = "refill_ready";
-    REFILL_TIMED = "refill_timed";
-    REFILL_TRIED = "refill_tried";
     REPLAYED_TO_FORGET = "replayed_to_forget";
-    REPLAYS_OF = "replays_of";
     REPLAYS_TO_FORGET = "replays_to_forget";
-    RETRY_PLAN = "retry_plan";
-    RUNNING_HOUR_OF_ACCOUNT = "running_hour_of_account";
-    RUNNING_HOUR_OF_DESTINATION = "running_hour_of_destination";
-    RUNNING_JOBS = "running_jobs";
     SAVE_ACCOUNT_TALLY = "save_account_tally";
     SAVE_LANE = "save_lane";
     SAVE_TIMEOUTS = "save_timeouts";
@@ -138,5 +81,4 @@ statements! {
     SET_META = "set_meta";
     SETTLE_FINAL = "settle_final";
     SETTLE_OPEN = "settle_open";
-    TYPE_NAME = "type_name";
 }

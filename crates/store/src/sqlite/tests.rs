@@ -16,7 +16,8 @@ use tidegate_core::sequence::Sequence;
 use tidegate_core::settle::{self, Incoming, Terms};
 use tidegate_core::time::Timestamp;
 
-use super::{Opened, Options, Store};
+use super::{Opened, Options};
+use crate::Store;
 use crate::catalogue::{Account, Change, Destination, Edit};
 use crate::event::{Accept, Accepted, Body, Message, NewEvent};
 use crate::lane::Of;

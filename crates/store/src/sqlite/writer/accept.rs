@@ -5,30 +5,17 @@ use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, params};
 use tidegate_core::delivery::Delivery;
-use tidegate_core::id::{DeliveryId, EventId};
-use tidegate_core::time::{Millis, Timestamp};
+use tidegate_core::id::EventId;
+use tidegate_core::time::Timestamp;
 
-use super::work::Rendered;
-use super::{Accepting, Writer};
+use super::Writer;
+use crate::AccountNo;
+use crate::codec::{self, maybe_ms};
+use crate::counts::Belonging;
 use crate::event::{Accepted, ExternalId, IdempotencyKey, Item, NewEvent};
-use crate::sqlite::codec::{self, maybe_ms};
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
-use crate::{AccountNo, DestinationNo};
-
-/// How long an idempotency key and an external id are remembered.
-const REMEMBERED: Millis = Millis::hours(24);
-
-/// What a new row in `deliveries` belongs to.
-pub(super) struct Belonging {
-    pub(super) account: AccountNo,
-    pub(super) destination: DestinationNo,
-    pub(super) event_seq: i64,
-    pub(super) type_no: i64,
-    pub(super) bytes: usize,
-    pub(super) replay_of: Option<DeliveryId>,
-    pub(super) now: Timestamp,
-}
+use crate::work::{Accepting, REMEMBERED, Rendered};
 
 /// External ids that this request itself brings: account, type, id.
 type Brought<'a> = HashMap<(AccountNo, i64, &'a str), (EventId, [u8; 32])>;

@@ -7,7 +7,7 @@ use super::Writer;
 use crate::catalogue::{
     Account, ApiKey, AuditEntry, Change, Changed, Destination, Edit, EventTypeRow, Route,
 };
-use crate::sqlite::codec::{self, count, maybe_ms};
+use crate::codec::{self, count, maybe_ms};
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
 use crate::{AccountNo, DestinationNo};

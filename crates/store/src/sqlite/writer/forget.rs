@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, params};
 use tidegate_core::time::{Millis, Timestamp};
 
 use super::Writer;
-use crate::sqlite::codec;
+use crate::codec;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
 

@@ -4,11 +4,11 @@ use rusqlite::OptionalExtension;
 use tidegate_core::id::EventId;
 
 use super::Writer;
-use super::accept::Belonging;
 use crate::AccountNo;
+use crate::codec;
+use crate::counts::Belonging;
 use crate::event::NewReplay;
 use crate::job::Job;
-use crate::sqlite::codec;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
 

@@ -1,0 +1,4 @@
+-- What happened to accounts in the hour that runs, at start.
+-- Index: the primary key.
+select account_no, hour, accepted, delivered, dead_letter, expired, cancelled, attempts, successes, timeouts
+from tidegate.account_tallies

@@ -1,0 +1,8 @@
+-- A job, new or with its progress.
+-- Index: the primary key.
+insert into tidegate.jobs (
+  id, account_no, kind, request, created_at, state, position, total, done, skipped, finished_at
+) values ($1, $2, $3, $4, $5, $6, $7::bigint, $8::bigint, $9, $10, $11::bigint)
+on conflict (id) do update
+set state = excluded.state, position = excluded.position, total = excluded.total, done = excluded.done,
+  skipped = excluded.skipped, finished_at = excluded.finished_at
