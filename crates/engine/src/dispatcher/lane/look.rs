@@ -71,16 +71,6 @@ impl Lane {
     pub fn is_in_flight(&self, delivery: DeliveryId) -> bool {
         self.flights.iter().any(|flight| flight.delivery.id == delivery)
     }
-    /// How many of the deliveries that wait in memory go before this one, if it is one of them: those that are due, the
-    /// more urgent first, then the earlier; those that wait for a time of their own, by that.
-    pub fn position(&self, delivery: DeliveryId) -> Option<usize> {
-        let rank = |delivery: &Delivery| match delivery.status {
-            Status::RetryScheduled { at, .. } => (Some(at), delivery.priority, delivery.place),
-            _ => (None, delivery.priority, delivery.place),
-        };
-        let own = self.queue.iter().find(|other| other.id == delivery).map(rank)?;
-        Some(self.queue.iter().filter(|other| rank(other) < own).count())
-    }
     /// How many in flight were before it when they started: in no line, the more urgent ones and the earlier ones.
     pub fn in_flight_before(&self, delivery: &Delivery) -> usize {
         let rank = |delivery: &Delivery| (delivery.priority, delivery.place);
