@@ -57,7 +57,8 @@ pub struct LaneState {
     pub halted: Vec<(Line, DeliveryId)>,
     /// What keeps its work waiting, and since when: the row of the hold log that is being written.
     pub held: Option<(HoldReason, Timestamp)>,
-    /// Starts whose token is not in the store yet. A crash forfeits `max_concurrency`, so there are never more.
+    /// Starts whose token is not in the store yet: made, or forfeited for a crash. The next crash forfeits
+    /// `max_concurrency`, so there are never more.
     pub unsaved_starts: u32,
 }
 
@@ -194,7 +195,7 @@ impl LaneState {
     /// An attempt starts: takes its slot and its token.
     pub fn start(&mut self, now: Now, delivery: DeliveryId, go: Go) -> Attempt {
         self.in_flight += 1;
-        self.unsaved_starts += 1;
+        self.unsaved_starts = self.unsaved_starts.saturating_add(1);
         if let Some(rate) = self.rate.as_mut().filter(|rate| rate.in_force) {
             rate.bucket.take(&rate.limit.quota, now.mono);
             if let Some(pace) = &mut rate.pace {

@@ -32,6 +32,7 @@ pub mod sequence;
 pub mod settle;
 pub mod sign;
 pub mod sketch;
+pub mod slots;
 pub mod throttle;
 pub mod time;
 pub mod timeout;

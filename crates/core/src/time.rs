@@ -173,6 +173,13 @@ impl Mono {
     }
 }
 
+impl Add<Millis> for Mono {
+    type Output = Self;
+    fn add(self, span: Millis) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
 /// One reading of both clocks, taken together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {

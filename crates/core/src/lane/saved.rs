@@ -66,7 +66,8 @@ impl LaneState {
 impl SavedLane {
     /// The lane again, in a new process. Nothing is in flight; the ramp starts at 1; the bucket has gained nothing but
     /// the time that passed, and after a crash lost the starts that may not have been written: as many as the policy of
-    /// then or of now allows at once.
+    /// then or of now allows at once. Until that is stored nothing starts under a limit: the next crash would not know of
+    /// both.
     pub fn restore(self, policy: &Policy, now: Now, last_stop: LastStop) -> LaneState {
         let Self { mut state, lasting } = self;
         state.unavailable_until = lasting.unavailable_until;
@@ -83,6 +84,7 @@ impl SavedLane {
             rate.bucket = Bucket::restore(&rate.limit.quota, full_at, now, most);
             if last_stop == LastStop::Crash {
                 rate.bucket.forfeit(&rate.limit.quota, most);
+                state.unsaved_starts = most;
             }
             if let Some(pace) = &mut rate.pace {
                 pace.rebase(now.mono);
