@@ -4,3 +4,4 @@ select reason, since, until
 from holds
 where destination_no = ?1 and since < ?2
 order by since desc
+limit ?3

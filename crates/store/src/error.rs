@@ -8,6 +8,11 @@ pub enum StoreError {
     /// There is no room. Nothing was written; it goes on by itself when there is.
     #[error("the disk is full: free some space; deliveries and acceptance go on by themselves then")]
     Full,
+    /// The database does not answer. What was asked for may have been done or not: the idempotency key of a request settles it.
+    #[error(
+        "the database cannot be reached ({0}): deliveries and acceptance go on by themselves when it can"
+    )]
+    Unavailable(String),
     /// The disk or the file is broken: stop, and recover by opening it again.
     #[error(
         "the store is broken ({0}): the process must leave and open it again; nothing acknowledged is lost"
@@ -32,6 +37,9 @@ pub enum StoreError {
         /// What we know.
         known: i64,
     },
+    /// The database cannot be used.
+    #[error("cannot use the database: {0}")]
+    Database(String),
     /// The data directory cannot be used.
     #[error("cannot use the data directory {path}: {reason}")]
     Unusable {

@@ -90,10 +90,12 @@ pub struct Accept {
     pub events: Vec<NewEvent>,
     /// The key, and how to put the answer that is stored with it into bytes, once it is known what became of each event.
     pub idempotency: Option<(IdempotencyKey, RenderAnswer)>,
+    /// Where it comes from the outbox, its number there: it leaves it with the commit.
+    pub outbox: Option<u64>,
 }
 
-/// Makes an answer from what became of each event.
-pub type RenderAnswer = Box<dyn FnOnce(&[Item]) -> Vec<u8> + Send>;
+/// Makes an answer from what became of each event. Where another node had the same in hand, it is made anew.
+pub type RenderAnswer = Box<dyn Fn(&[Item]) -> Vec<u8> + Send>;
 
 /// What became of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +115,8 @@ pub enum Accepted {
     Again(Vec<u8>),
     /// The key was used for another body: nothing was added.
     KeyReused,
+    /// It is not in the outbox any more: another node has accepted it.
+    Taken,
     /// An external id was used for another payload: nothing was added.
     Conflict {
         /// Which event of the request.

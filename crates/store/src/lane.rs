@@ -21,6 +21,10 @@ pub struct StoredLane {
     pub timeouts: Option<Vec<u8>>,
     /// Open deliveries.
     pub open: u64,
+    /// When that was stored, where several nodes may ask.
+    pub saved_at: Option<Timestamp>,
+    /// Attempts that were in flight then.
+    pub in_flight: u32,
 }
 
 /// The question of a lane whose window runs low.

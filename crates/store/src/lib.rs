@@ -1,28 +1,47 @@
 //! Durable state as verbs: what is accepted, what became of it, and what its owners asked for.
 //!
 //! One verb, one transaction. The store holds no policy: it keeps times, it never computes them. SQL lies in `sql/`, one
-//! file per verb.
+//! file per verb and dialect.
 //!
 //! ```text
 //!   accept, record, change ──► writer thread: one group, one commit, one fsync ──► on_commit (the engine), answers
 //!   everything that reads   ──► reader threads: short looks at the last commit
 //! ```
 //!
-//! What a verb needs to know is in the types of these modules; how it is stored, in [`sqlite`].
+//! What a verb needs to know is in the types of the public modules. The handle, the queue, the writer's groups, the kept
+//! counts and all that is looked for are the same whatever is inside; how a group is written, and where, is in [`sqlite`] and
+//! [`postgres`].
 
 pub mod catalogue;
+pub mod cluster;
+mod codec;
+mod counts;
 pub mod delivery;
 pub mod error;
 pub mod event;
 pub mod job;
 pub mod lane;
 pub mod list;
+mod load;
+mod names;
+pub mod open;
+pub mod outbox;
+pub mod postgres;
+mod queue;
+mod read;
 pub mod record;
+mod shared;
+mod source;
+mod sql;
 pub mod sqlite;
 pub mod stats;
+mod store;
+mod verbs;
+mod work;
+mod writer;
 
 pub use error::StoreError;
-pub use sqlite::Store;
+pub use store::Store;
 
 /// An account's row number: what an id is outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

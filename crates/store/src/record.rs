@@ -61,6 +61,8 @@ pub struct LaneSave {
     pub state: Option<Vec<u8>>,
     /// What its timeouts have learned.
     pub timeouts: Option<Vec<u8>>,
+    /// Attempts in flight, for those who look at it from another node.
+    pub in_flight: u32,
 }
 
 /// An interval in which work of a destination waited.
@@ -99,6 +101,9 @@ pub struct Commit {
     pub replays: Vec<NewReplay>,
     /// Records that are in, by their tickets.
     pub recorded: Vec<u64>,
+    /// Results in them that were refused, because another node owns their destination by now: it is that node's to say what
+    /// became of them.
+    pub stale: usize,
     /// How many things were asked for in this group: requests, records, changes.
     pub things: usize,
     /// How long it took, from the first statement to the end of the commit, in microseconds.

@@ -67,7 +67,9 @@ pub struct StoreStatus {
     pub events: u64,
     /// Bytes of the write-ahead log.
     pub wal_bytes: u64,
-    /// Writes wait because the disk is full.
+    /// Results that were refused, because another node owned their destination by then.
+    pub stale: u64,
+    /// Writes wait: the disk is full, or the database cannot be reached.
     pub full: bool,
     /// Nothing is acknowledged any more: the process must leave.
     pub broken: bool,

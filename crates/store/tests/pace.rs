@@ -1,6 +1,7 @@
 //! What the writer spends on one event: accepted, delivered at the first attempt, forgotten.
 //!
-//! `cargo test --release -p tidegate-store --test pace -- --ignored --nocapture`
+//! `cargo test --release -p tidegate-store --test pace -- --ignored --nocapture`; with `PACE_DATABASE_URL` it is measured on
+//! the PostgreSQL databases whose names are that with the size of the groups after it: `postgres://…/pace` and so `pace64`.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement")]
 
@@ -16,15 +17,16 @@ use tidegate_core::id::{AccountId, AttemptId, DeliveryId, DestinationId, EventId
 use tidegate_core::outcome::Outcome;
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
-use tidegate_core::sequence::Sequence;
+use tidegate_core::sequence::{Sequence, Share};
 use tidegate_core::settle::{self, Incoming, Terms};
+use tidegate_core::slots::Slot;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_store::catalogue::{Account, Change, Destination, Edit};
+use tidegate_store::cluster::Identity;
 use tidegate_store::delivery::StoredAttempt;
 use tidegate_store::event::{Accept, Body, Message, NewEvent};
 use tidegate_store::record::{LaneSave, Record, Settled};
-use tidegate_store::sqlite::Options;
-use tidegate_store::{AccountNo, DestinationNo, Store};
+use tidegate_store::{AccountNo, DestinationNo, Store, postgres, sqlite};
 
 const DESTINATIONS: u32 = 100;
 const PAYLOAD: usize = 500;
@@ -54,8 +56,27 @@ impl World {
         let cpu = Arc::new(Mutex::new(0));
         let seen = Arc::clone(&cpu);
         let on_commit = Box::new(move |_| *seen.lock().unwrap() = ran());
-        let opened = Store::open(Options { data_dir: directory.clone(), readers: 1, on_commit }).unwrap();
-        let store = opened.store;
+        let opened = match std::env::var("PACE_DATABASE_URL") {
+            Ok(url) => {
+                let url = format!("{url}{name}");
+                let partition = postgres::Options::PARTITION;
+                let identity = Identity::default();
+                Store::connect(postgres::Options {
+                    url,
+                    listen_url: None,
+                    max_event_bytes: 1 << 20,
+                    identity,
+                    readers: 1,
+                    partition,
+                    on_commit,
+                })
+            }
+            Err(_) => Store::open(sqlite::Options { data_dir: directory.clone(), readers: 1, on_commit }),
+        };
+        let store = opened.unwrap().store;
+        if let Some(cluster) = store.cluster() {
+            cluster.claim(Slot::all().collect()).await.unwrap();
+        }
         let account = Account {
             no: AccountNo(0),
             id: AccountId::from_bits(1),
@@ -86,7 +107,7 @@ impl World {
     }
 
     fn next(&mut self, count: u64) -> u64 {
-        let (first, last) = self.sequence.next(START, count);
+        let (first, last) = self.sequence.next(START, count, Share::All);
         self.sequence = last;
         first.get()
     }
@@ -160,14 +181,18 @@ async fn pace(group: usize, groups: usize) {
         let events: Vec<NewEvent> = (0..group).map(|_| world.event()).collect();
         let deliveries: Vec<_> = events.iter().map(|event| event.deliveries[0].clone()).collect();
         let before = world.spent();
-        world.store.accept(Accept { now: START, events, idempotency: None }).await.unwrap();
+        world.store.accept(Accept { now: START, events, idempotency: None, outbox: None }).await.unwrap();
         let accepted = world.spent();
         let settled: Vec<Settled> =
             deliveries.into_iter().map(|(to, delivery)| world.settled(to, delivery)).collect();
         let touched: BTreeSet<DestinationNo> = settled.iter().map(|settled| settled.destination).collect();
         let lanes = touched.into_iter();
-        let lanes =
-            lanes.map(|destination| LaneSave { destination, state: Some(vec![7; 200]), timeouts: None });
+        let lanes = lanes.map(|destination| LaneSave {
+            destination,
+            state: Some(vec![7; 200]),
+            timeouts: None,
+            in_flight: 0,
+        });
         let record = Record { now: START, settled, lanes: lanes.collect(), ..Record::default() };
         world.store.record(record);
         world.drained().await;

@@ -139,7 +139,7 @@ create table deliveries (
   end_code text check ((end_code is null) = (stage = 0)),
   finished_at integer check ((finished_at is null) = (stage = 0))
 ) strict;
--- refill: shelves and the whole line; too_old, oldest_open, lists of what is open
+-- refill: shelves and the whole line; oldest_open, lists of what is open
 create index deliveries_ready on deliveries (destination_no, (ordering_key is null), priority, type_no, occurred_at, seq)
   where stage = 0 and retry_at is null;
 -- refill: its own time; promote; lists of what is open
@@ -152,7 +152,7 @@ create index deliveries_keyed on deliveries (destination_no, ordering_key, (retr
 create index deliveries_tried on deliveries (destination_no, (retry_at is not null), occurred_at, seq)
   where stage = 0 and attempts_made > 0;
 -- overdue
-create index deliveries_expiring on deliveries (expires_at, seq) where stage = 0 and expires_at is not null;
+create index deliveries_ending on deliveries (min(too_old_at, ifnull(expires_at, too_old_at))) where stage = 0;
 -- lists of a destination, by how it ended badly
 create index deliveries_troubled_by_destination on deliveries (destination_no, stage, seq) where stage >= 2;
 -- lists of an account

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, Row, ToSql};
 
 use crate::StoreError;
+use crate::source::{Cell, Value};
 
 /// The first version without the bug by which two connections could corrupt a write-ahead log.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -69,4 +71,29 @@ fn check_durable(connection: &Connection) -> rusqlite::Result<()> {
         return Err(rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, text.into()));
     }
     Ok(())
+}
+
+/// A column as it lies in a row.
+pub(crate) fn cell<'a>(row: &'a Row<'_>, place: usize) -> rusqlite::Result<Cell<'a>> {
+    let value = row.get_ref(place)?;
+    Ok(match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        ValueRef::Text(_) => Cell::Text(value.as_str()?),
+        ValueRef::Blob(bytes) => Cell::Blob(bytes),
+        ValueRef::Real(_) => {
+            return Err(rusqlite::Error::InvalidColumnType(place, String::new(), value.data_type()));
+        }
+    })
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
 }

@@ -3,22 +3,19 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 
 use rusqlite::Connection;
 use tidegate_core::lane::LastStop;
-use tidegate_core::sequence::Sequence;
 
 use super::connection::{self, Use};
 use super::failure::of_read;
-use super::shared::{Reader, Shared};
-use super::{Inner, Store, codec, load, lock, migrate, read, sql, writer};
-use crate::StoreError;
-use crate::catalogue::Catalogue;
-use crate::job::Job;
+use super::{lock, migrate, sql, writer};
+use crate::counts::Counts;
 use crate::lane::StoredLane;
+use crate::open::{Loaded, Opened, Threads};
 use crate::record::Commit;
+use crate::source::{Source, all_of, params};
+use crate::{Store, StoreError, codec, load};
 
 /// The file, in the data directory.
 const NAME: &str = "tidegate.db";
@@ -34,22 +31,6 @@ pub struct Options {
     pub on_commit: Box<dyn Fn(Commit) + Send>,
 }
 
-/// A store that is open, and what it held.
-pub struct Opened {
-    /// The store.
-    pub store: Store,
-    /// How the process before this one ended.
-    pub last_stop: LastStop,
-    /// The highest number of acceptance that was ever given: the next is above it.
-    pub sequence: Sequence,
-    /// What owners asked for.
-    pub catalogue: Catalogue,
-    /// Lanes that were ever stored.
-    pub lanes: Vec<StoredLane>,
-    /// Jobs that were running.
-    pub jobs: Vec<Job>,
-}
-
 impl Store {
     /// Opens the store in a directory, or makes one there. Blocks while it recovers what a crash has left.
     pub fn open(options: Options) -> Result<Opened, StoreError> {
@@ -61,58 +42,47 @@ impl Store {
         let path = data_dir.join(NAME);
         refuse_strange_files(&path)?;
         let (connection, loaded) = load_all(&path).map_err(|error| unusable(&data_dir, error))?;
-        let Loaded { clean, counts, catalogue, lanes, jobs } = loaded;
-        let sequence = codec::sequence(counts.sequence);
-        let shared = Arc::new(Shared::new(&counts));
-        let mut threads = Vec::new();
-        for number in 0..readers.max(1) {
-            let connection = connection::open(&path, Use::Read).map_err(of_read)?;
-            let reader = Reader::new(connection, Arc::clone(&shared));
-            threads.push(thread(format!("store-read-{number}"), &data_dir, move || read::run(&reader))?);
-        }
-        let start = writer::Start { connection, path, shared: Arc::clone(&shared), counts, on_commit };
-        threads.push(thread("store-write".to_owned(), &data_dir, move || hold(start, lock))?);
-        Ok(Opened {
-            store: Self { inner: Arc::new(Inner::new(shared, threads)) },
-            last_stop: if clean { LastStop::Clean } else { LastStop::Crash },
-            sequence,
-            catalogue,
-            lanes,
-            jobs,
-        })
+        let readers = (0..readers.max(1)).map(|_| connection::open(&path, Use::Read).map(Source::Sqlite));
+        let readers = readers.collect::<rusqlite::Result<Vec<_>>>().map_err(of_read)?;
+        let write = move |shared, counts| {
+            writer::run(writer::Start { connection, path, shared, counts, on_commit });
+            // The directory is ours until the writer has ended.
+            drop(lock);
+        };
+        loaded.start(Threads { readers, write: Box::new(write), forget: None, node: None })
     }
-}
-
-/// What is read before the threads start.
-struct Loaded {
-    clean: bool,
-    counts: writer::Counts,
-    catalogue: Catalogue,
-    lanes: Vec<StoredLane>,
-    jobs: Vec<Job>,
 }
 
 /// Opens the file, brings its schema up to date, reads what a start needs, and takes the mark of a clean stop away.
 fn load_all(path: &Path) -> Result<(Connection, Loaded), StoreError> {
     let mut connection = connection::open(path, Use::Write).map_err(of_read)?;
     migrate::run(&mut connection)?;
-    let loaded = load(&connection).map_err(of_read)?;
+    check(&connection).map_err(of_read)?;
+    let (lanes, mut counts) = lanes(&connection)?;
+    let jobs = all_of(&connection, sql::RUNNING_JOBS, params![], |row| load::job(row).map(|(_, job)| job))?;
+    let source = Source::Sqlite(connection);
+    let clean = load::meta(&source, "clean_stop")? == 1;
+    let last_stop = if clean { LastStop::Clean } else { LastStop::Crash };
+    counts.sequence = load::meta(&source, "sequence")?;
+    let loaded = Loaded::read(&source, last_stop, (lanes, counts), jobs)?;
+    let Source::Sqlite(connection) = source else { unreachable!("it was put there above") };
+    connection.execute(sql::SET_META, ("clean_stop", 0)).map_err(of_read)?;
     Ok((connection, loaded))
 }
 
-fn load(connection: &Connection) -> rusqlite::Result<Loaded> {
-    check(connection)?;
-    let clean = load::meta(connection, "clean_stop")? == 1;
-    let (lanes, counts) = load::lanes(connection)?;
-    let loaded = Loaded {
-        clean,
-        counts,
-        catalogue: load::catalogue(connection)?,
-        lanes,
-        jobs: load::running_jobs(connection)?,
-    };
-    connection.execute(sql::SET_META, ("clean_stop", 0))?;
-    Ok(loaded)
+/// Lanes, and the counts kept with them.
+fn lanes(connection: &Connection) -> Result<(Vec<StoredLane>, Counts), StoreError> {
+    let mut counts = Counts::default();
+    let lanes = all_of(connection, sql::LOAD_LANES, params![], |row| {
+        let (destination, lane) = load::lane_counts(row)?;
+        counts.lanes.insert(destination, lane);
+        let open = codec::uncount(lane.open);
+        let (state, timeouts) = (row.get(13)?, row.get(14)?);
+        Ok(StoredLane { destination, state, timeouts, open, saved_at: None, in_flight: 0 })
+    })?;
+    let accounts = all_of(connection, sql::LOAD_ACCOUNT_TALLIES, params![], load::account_tally)?;
+    counts.accounts.extend(accounts);
+    Ok((lanes, counts))
 }
 
 /// A file that cannot be read at start is named, and left as it is.
@@ -127,23 +97,6 @@ fn unusable(data_dir: &Path, error: StoreError) -> StoreError {
         }
         other => other,
     }
-}
-
-/// The directory is ours until the writer has ended.
-fn hold(start: writer::Start, lock: File) {
-    writer::run(start);
-    drop(lock);
-}
-
-fn thread(
-    name: String,
-    data_dir: &Path,
-    run: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, StoreError> {
-    Builder::new()
-        .name(name)
-        .spawn(run)
-        .map_err(|error| StoreError::Unusable { path: data_dir.to_owned(), reason: error.to_string() })
 }
 
 /// A log without its file, or a file that is shorter than it says: somebody took it away, or cut it. Starting anew, or with

@@ -16,7 +16,8 @@ use tidegate_core::sequence::Sequence;
 use tidegate_core::settle::{self, Incoming, Terms};
 use tidegate_core::time::Timestamp;
 
-use super::{Opened, Options, Store};
+use super::{Opened, Options};
+use crate::Store;
 use crate::catalogue::{Account, Change, Destination, Edit};
 use crate::event::{Accept, Accepted, Body, Message, NewEvent};
 use crate::lane::Of;
@@ -98,7 +99,7 @@ fn event(number: u64, bytes: usize) -> Accept {
         external_id: None,
         deliveries: vec![(DestinationNo(1), delivery)],
     };
-    Accept { now: START, events: vec![event], idempotency: None }
+    Accept { now: START, events: vec![event], idempotency: None, outbox: None }
 }
 
 fn open_deliveries(store: &Store) -> u64 {
@@ -113,6 +114,7 @@ fn record(ticket: u64, bytes: usize) -> Record {
         detail: "x".repeat(bytes),
     };
     let lane = LaneSave {
+        in_flight: 0,
         destination: DestinationNo(1),
         state: Some(ticket.to_be_bytes().to_vec()),
         timeouts: None,
@@ -266,7 +268,7 @@ async fn what_is_forgotten_is_taken_out_of_every_table() {
             crate::record::Settled { account: AccountNo(1), destination, delivery, attempt }
         });
         let settled = settled.collect();
-        store.accept(Accept { now: START, events, idempotency: None }).await.unwrap();
+        store.accept(Accept { now: START, events, idempotency: None, outbox: None }).await.unwrap();
         store.record(Record { now: START, ticket: wave, settled, ..Record::default() });
     }
     until(|| tickets.lock().unwrap().len() == 6).await;

@@ -1,12 +1,8 @@
-//! The writer: one thread, one connection, one commit for all that waits.
+//! The writer on SQLite: one connection, and what each thing that is asked for does to it.
 //!
 //! ```text
-//!   take all that waits ► begin immediate ► apply each ► kept counts ► commit (one fsync)
-//!                       ► on_commit: the engine goes on ► answers ► empty the log if it is long
+//!   begin immediate ► apply each ► file ► kept counts ► commit (one fsync) ► empty the log if it is long
 //! ```
-//!
-//! A group fails as a whole and nothing of it is left. Where there is no room, records wait and are tried again; where one
-//! thing cannot be stored, the others are tried one by one; where the disk is broken, nothing is acknowledged any more.
 
 mod accept;
 mod catalogue;
@@ -14,48 +10,31 @@ mod checkpoint;
 mod counts;
 mod filing;
 mod forget;
-mod group;
 mod hot;
 mod jobs;
 mod record;
 mod replay;
 mod watch;
-mod work;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-use tidegate_core::time::Timestamp;
+use rusqlite::{Connection, TransactionState};
 
 use super::failure::Failure;
-use super::load;
-use super::names::Intern;
-use super::queue::Taken;
-use super::shared::Shared;
+use super::intern::Intern;
 use super::sql;
+use crate::AccountNo;
+use crate::counts::Counts;
 use crate::record::Commit;
-use crate::{AccountNo, StoreError};
+use crate::shared::Shared;
+use crate::sql::GET_META;
+use crate::work::{Done, Forgetting, Work};
+use crate::writer::{self, Engine, change};
 
-pub(super) use counts::{Counts, LaneRow, Running, hour_of};
 use filing::Filing;
 use hot::Hot;
-pub(super) use record::PROMOTED;
 use watch::Watch;
-use work::Weight;
-pub(super) use work::{Accepting, Answer, Work};
-
-/// How long records wait before they are tried again on a full disk.
-const FULL_PAUSE: Duration = Duration::from_secs(1);
-/// A group of so many means load.
-const CROWD: usize = 8;
-/// How long a group under load waits for more, a fraction of its fsync.
-const GATHER: Duration = Duration::from_micros(300);
-/// More than this many are never waited for.
-const MOST_GATHERED: usize = 128;
-/// After so long without work the log is emptied.
-const IDLE: Duration = Duration::from_secs(1);
 
 /// What the thread starts from.
 pub(super) struct Start {
@@ -69,11 +48,12 @@ pub(super) struct Start {
 /// Runs until the store is closed or let go of.
 pub(super) fn run(start: Start) {
     let Start { connection, path, shared, counts, on_commit } = start;
-    let _guard = Guard(&shared);
-    let ended = Writer::new(&connection, &path, &shared, counts, &*on_commit).map(|mut writer| writer.work());
-    if let Err(error) = ended {
-        shared.break_down(&error.to_string());
-        refuse_all(&shared);
+    match Writer::new(&connection, &path, &shared, counts) {
+        Ok(engine) => writer::run(&shared, engine, &*on_commit),
+        Err(error) => {
+            shared.break_down(&error.to_string());
+            writer::refuse_all(&shared);
+        }
     }
     // The last connection that closes empties the log.
     if let Err((_, error)) = connection.close() {
@@ -81,37 +61,9 @@ pub(super) fn run(start: Start) {
     }
 }
 
-/// If the writer ends by a panic, nobody must wait for it.
-struct Guard<'a>(&'a Shared);
-
-impl Drop for Guard<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.break_down("its writer ended by a panic");
-            refuse_all(self.0);
-        }
-    }
-}
-
-/// Everything that waits or comes is answered with what is wrong.
-fn refuse_all(shared: &Shared) {
-    while let Some(work) = shared.work.pop() {
-        work.fail(&StoreError::Broken(shared.what_broke()));
-    }
-}
-
-/// Whoever came after the close is told so.
-fn refuse_rest(shared: &Shared) {
-    shared.work.close();
-    while let Some(work) = shared.work.pop() {
-        work.fail(&StoreError::Closed);
-    }
-}
-
 struct Writer<'c> {
     connection: &'c Connection,
     shared: &'c Shared,
-    on_commit: &'c (dyn Fn(Commit) + Send),
     hot: Hot<'c>,
     intern: Intern,
     counts: Counts,
@@ -120,8 +72,6 @@ struct Writer<'c> {
     forget_cursor: i64,
     /// The same, once the group that is being written is committed.
     next_cursor: Option<i64>,
-    /// The time that somebody told us last.
-    latest: Option<Timestamp>,
     /// Pages that the log has grown by since it was last emptied, estimated.
     log_pages: u64,
     watch: Watch,
@@ -133,90 +83,37 @@ impl<'c> Writer<'c> {
         path: &Path,
         shared: &'c Shared,
         counts: Counts,
-        on_commit: &'c (dyn Fn(Commit) + Send),
     ) -> rusqlite::Result<Self> {
-        let watch = Watch::new(path);
-        let cursor = load::meta(connection, "forget_cursor")?;
-        let filing = Filing::new(load::meta(connection, "filed")?, counts.sequence);
+        let meta = |name| connection.query_row(GET_META.sqlite, [name], |row| row.get::<_, i64>(0));
+        let filing = Filing::new(meta("filed")?, counts.sequence);
         Ok(Self {
             connection,
             shared,
-            on_commit,
             hot: Hot::prepare(connection)?,
             intern: Intern::default(),
             counts,
             filing,
-            forget_cursor: cursor,
+            forget_cursor: meta("forget_cursor")?,
             next_cursor: None,
-            latest: None,
             log_pages: 0,
-            watch,
+            watch: Watch::new(path),
         })
     }
 
-    fn work(&mut self) {
-        let mut last = 0;
-        loop {
-            if self.shared.is_full() {
-                self.wait_for_room();
+    fn apply(&mut self, work: &mut Work) -> Result<Done, Failure> {
+        match work {
+            Work::Accept(accepting) => self.accept(accepting).map(Done::Accepted),
+            Work::Replays { replays, job, .. } => {
+                self.accept_replays(replays, job.as_ref()).map(Done::Replayed)
             }
-            let mut weight = Weight::default();
-            match self.shared.work.take(IDLE, gather(last), |work| weight.admits(work)) {
-                Taken::Some(group) => {
-                    last = group.len();
-                    if let Some(closed) = self.commit(group) {
-                        self.close();
-                        let _ = closed.send(());
-                        refuse_rest(self.shared);
-                        return;
-                    }
-                    self.empty_long_log();
-                }
-                Taken::Nothing => self.empty_idle_log(),
-                Taken::Closed => return,
-            }
-            self.watch_file();
-            if self.shared.is_broken() {
-                refuse_all(self.shared);
-                return;
-            }
+            Work::Record(record) => self.record(record).map(|()| Done::Nothing),
+            Work::Change { change, .. } => change::change(self, change).map(Done::Changed),
+            Work::PutJob { job, .. } => self.put_job(job).map(|()| Done::Nothing),
+            Work::Promote { destination, now, .. } => self.promote(*destination, *now).map(Done::Counted),
+            Work::Forget(Forgetting { before, limit, .. }) => self.forget(*before, *limit).map(Done::Counted),
+            // There is nobody to give orders to.
+            Work::PostOrder { .. } | Work::FinishOrder { .. } | Work::Close(_) => Ok(Done::Nothing),
         }
-    }
-
-    /// A moment before the next try: records wait, and whoever asks for something is told at once that there is no room.
-    /// The log may be long and the file only a little short of what is in it: emptied, it makes its own room.
-    fn wait_for_room(&mut self) {
-        self.empty_idle_log();
-        let is_record = |work: &Work| matches!(work, Work::Record(_));
-        let closes = |work: &Work| matches!(work, Work::Close(_));
-        let until = now() + FULL_PAUSE;
-        loop {
-            let patience = until.saturating_duration_since(now());
-            let asked = self.shared.work.pick(patience, |work| !is_record(work) && !closes(work), closes);
-            if asked.is_empty() {
-                return;
-            }
-            asked.into_iter().for_each(|work| work.fail(&StoreError::Full));
-        }
-    }
-
-    /// Writes the mark of a clean stop and empties the log. On a full disk results are left unwritten: that is no clean stop.
-    fn close(&mut self) {
-        if self.shared.is_full() || self.shared.is_broken() {
-            tracing::warn!("not everything could be written: the next start takes this for a crash");
-            return;
-        }
-        match self.connection.execute(sql::SET_META, ("clean_stop", 1)) {
-            Ok(_) => self.checkpoint("truncate"),
-            Err(error) => {
-                tracing::warn!(%error, "no mark of a clean stop: the next start takes it for a crash");
-            }
-        }
-    }
-
-    /// Sees a time that somebody told us.
-    const fn saw(&mut self, now: Timestamp) {
-        self.latest = Some(now);
     }
 
     fn account_of(&self, destination: crate::DestinationNo) -> Result<AccountNo, Failure> {
@@ -228,16 +125,59 @@ impl<'c> Writer<'c> {
     }
 }
 
-/// How many to wait for, and how long. Under load, those who were answered by the last commit come back within a moment:
-/// one commit for all of them costs less than two. Who comes alone never waits.
-fn gather(last: usize) -> (usize, Duration) {
-    if last < CROWD { (0, Duration::ZERO) } else { (last.saturating_mul(2).min(MOST_GATHERED), GATHER) }
-}
+impl Engine for Writer<'_> {
+    fn transact(&mut self, group: &mut [Work]) -> Result<Vec<Done>, Failure> {
+        #[cfg(test)]
+        self.shared.limit_pages(self.connection)?;
+        self.hot.begin.execute(())?;
+        let done = group.iter_mut().map(|work| self.apply(work)).collect::<Result<Vec<_>, _>>()?;
+        self.file_batch()?;
+        self.write_counts()?;
+        self.hot.commit.execute(())?;
+        Ok(done)
+    }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long something took, and when to try again: no rule depends on it"
-)]
-fn now() -> Instant {
-    Instant::now()
+    fn committed(&mut self, commit: &Commit) {
+        self.counts.commit(self.shared);
+        self.filing.commit(self.counts.sequence);
+        self.forget_cursor = self.next_cursor.take().unwrap_or(self.forget_cursor);
+        self.log_pages += 8 + 4 * u64::try_from(commit.accepted.len() + commit.recorded.len()).unwrap_or(0);
+    }
+
+    fn roll_back(&mut self) {
+        if !matches!(self.connection.transaction_state(None::<&str>), Ok(TransactionState::None))
+            && let Err(error) = self.connection.execute_batch("rollback")
+        {
+            tracing::debug!(%error, "the transaction had ended by itself");
+        }
+        self.counts.roll_back();
+        self.filing.roll_back();
+        self.next_cursor = None;
+        self.intern.forget();
+    }
+
+    /// The log may be long and the file only a little short of what is in it: emptied, it makes its own room. Whether there is
+    /// enough is known when it is tried.
+    fn recover(&mut self) -> Result<bool, Failure> {
+        self.empty_idle_log();
+        Ok(false)
+    }
+
+    fn tidy(&mut self, idle: bool) {
+        match idle {
+            false => self.empty_long_log(),
+            true => self.empty_idle_log(),
+        }
+        self.watch_file();
+    }
+
+    /// Writes the mark of a clean stop and empties the log.
+    fn close(&mut self) {
+        match self.connection.execute(sql::SET_META, ("clean_stop", 1)) {
+            Ok(_) => self.checkpoint("truncate"),
+            Err(error) => {
+                tracing::warn!(%error, "no mark of a clean stop: the next start takes it for a crash");
+            }
+        }
+    }
 }

@@ -10,6 +10,14 @@ use tidegate_store::record::Record;
 use tidegate_store::{AccountNo, DestinationNo};
 
 use crate::fixture::{Bench, OK, START, later};
+use crate::place::Engine;
+
+on_both! {
+    what_was_accepted_is_waiting_for_its_destination_and_no_other;
+    a_delivered_one_waits_no_longer;
+    the_same_key_gives_the_first_answer_again_for_a_day;
+    an_external_id_is_taken_once_per_account_and_type;
+}
 
 fn key(text: &str, hash: u8) -> IdempotencyKey {
     IdempotencyKey { account: AccountNo(1), endpoint: "events", key: text.to_owned(), body_hash: [hash; 32] }
@@ -17,7 +25,7 @@ fn key(text: &str, hash: u8) -> IdempotencyKey {
 
 fn with_key(events: Vec<NewEvent>, text: &str, hash: u8, now: tidegate_core::time::Timestamp) -> Accept {
     let render = Box::new(|items: &[Item]| format!("{items:?}").into_bytes());
-    Accept { now, events, idempotency: Some((key(text, hash), render)) }
+    Accept { now, events, idempotency: Some((key(text, hash), render)), outbox: None }
 }
 
 fn external(mut event: NewEvent, id: &str, hash: u8) -> NewEvent {
@@ -25,9 +33,8 @@ fn external(mut event: NewEvent, id: &str, hash: u8) -> NewEvent {
     event
 }
 
-#[tokio::test]
-async fn what_was_accepted_is_waiting_for_its_destination_and_no_other() {
-    let bench = Bench::new().await;
+async fn what_was_accepted_is_waiting_for_its_destination_and_no_other(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let event = bench.event(1, &[1, 2], START);
     let [first, second] = [0, 1].map(|index| event.deliveries[index].1.clone());
     let message = Arc::clone(&event.message);
@@ -44,9 +51,8 @@ async fn what_was_accepted_is_waiting_for_its_destination_and_no_other() {
     assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(4))), Waiting::default());
 }
 
-#[tokio::test]
-async fn a_delivered_one_waits_no_longer() {
-    let bench = Bench::new().await;
+async fn a_delivered_one_waits_no_longer(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let deliveries = bench.deliver(1, 1, 3, START).await;
     bench.settle(1, 1, &deliveries[..2], OK, later(10)).await;
     assert_eq!(bench.waiting_numbers(1, later(10)).await, [deliveries[2].place.sequence]);
@@ -54,9 +60,8 @@ async fn a_delivered_one_waits_no_longer() {
     bench.record(Record { now: START, ..Record::default() }).await;
 }
 
-#[tokio::test]
-async fn the_same_key_gives_the_first_answer_again_for_a_day() {
-    let bench = Bench::new().await;
+async fn the_same_key_gives_the_first_answer_again_for_a_day(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let first = vec![bench.event(1, &[1], START)];
     let id = first[0].message.id;
     let stored = bench.store.accept(with_key(first, "k", 1, START)).await.unwrap();
@@ -75,13 +80,12 @@ async fn the_same_key_gives_the_first_answer_again_for_a_day() {
     assert!(matches!(late, Accepted::Stored(_)));
 }
 
-#[tokio::test]
-async fn an_external_id_is_taken_once_per_account_and_type() {
-    let bench = Bench::new().await;
+async fn an_external_id_is_taken_once_per_account_and_type(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let first = external(bench.event(1, &[1], START), "order-1", 1);
     let id = first.message.id;
     bench.accept(vec![first], START).await;
-    let accept = |events, now| bench.store.accept(Accept { now, events, idempotency: None });
+    let accept = |events, now| bench.store.accept(Accept { now, events, idempotency: None, outbox: None });
 
     let same = external(bench.event(1, &[1], START), "order-1", 1);
     let fresh = bench.event(1, &[1], START);

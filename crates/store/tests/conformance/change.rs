@@ -5,6 +5,14 @@ use tidegate_store::catalogue::{ApiKey, AuditEntry, Change, Changed, Edit, Event
 use tidegate_store::{AccountNo, DestinationNo};
 
 use crate::fixture::{Bench, START, later, new_account, new_destination};
+use crate::place::Engine;
+
+on_both! {
+    an_edit_that_cannot_be_made_undoes_those_before_it;
+    the_second_of_two_who_change_the_same_version_has_lost;
+    a_deleted_destination_is_gone_but_its_open_deliveries_are_named;
+    an_account_goes_with_all_that_it_has_and_no_other;
+}
 
 fn route(number: u128, destination: u32) -> Route {
     Route {
@@ -16,16 +24,19 @@ fn route(number: u128, destination: u32) -> Route {
     }
 }
 
-#[tokio::test]
-async fn an_edit_that_cannot_be_made_undoes_those_before_it() {
-    let bench = Bench::new().await;
+async fn an_edit_that_cannot_be_made_undoes_those_before_it(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let mut taken = new_destination(1, 77);
     taken.external_id = Some("hook-1".to_owned());
     let edits = vec![Edit::AddRoute(route(1, 1)), Edit::AddDestination(taken.clone())];
     assert_eq!(bench.change(edits).await, Changed::Taken);
     taken.account = AccountNo(2);
     let added = bench.change(vec![Edit::AddDestination(taken)]).await;
-    assert_eq!(added, Changed::Done { accounts: vec![], destinations: vec![DestinationNo(5)] });
+    let Changed::Done { accounts, destinations } = added else { panic!("{added:?}") };
+    assert!(
+        accounts.is_empty() && destinations[0] > DestinationNo(4),
+        "a number that nobody had: {destinations:?}"
+    );
     assert_eq!(bench.change(vec![Edit::AddAccount(new_account(1))]).await, Changed::Taken);
     assert_eq!(bench.change(vec![Edit::AddRoute(route(1, 9))]).await, Changed::Missing);
     assert_eq!(bench.change(vec![Edit::DropRoute(RouteId::from_bits(1))]).await, Changed::Missing);
@@ -33,9 +44,8 @@ async fn an_edit_that_cannot_be_made_undoes_those_before_it() {
     assert!(bench.opened.as_ref().unwrap().catalogue.routes.is_empty());
 }
 
-#[tokio::test]
-async fn the_second_of_two_who_change_the_same_version_has_lost() {
-    let bench = Bench::new().await;
+async fn the_second_of_two_who_change_the_same_version_has_lost(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let mut changed = new_destination(1, 1);
     (changed.no, changed.version, changed.document) = (DestinationNo(1), 2, "first".to_owned());
     assert!(matches!(bench.change(vec![Edit::SetDestination(changed.clone())]).await, Changed::Done { .. }));
@@ -61,9 +71,8 @@ async fn the_second_of_two_who_change_the_same_version_has_lost() {
     assert_eq!(catalogue.event_types, [row(2)]);
 }
 
-#[tokio::test]
-async fn a_deleted_destination_is_gone_but_its_open_deliveries_are_named() {
-    let bench = Bench::new().await;
+async fn a_deleted_destination_is_gone_but_its_open_deliveries_are_named(engine: Engine) {
+    let bench = Bench::new(engine).await;
     bench.deliver(1, 1, 2, START).await;
     bench.change(vec![Edit::AddRoute(route(1, 1)), Edit::AddRoute(route(2, 2))]).await;
     let deleted = bench.change(vec![Edit::DropDestination(DestinationNo(1))]).await;
@@ -83,9 +92,8 @@ async fn a_deleted_destination_is_gone_but_its_open_deliveries_are_named() {
     assert_eq!((left, opened.catalogue.routes.len()), (vec![3, 4], 0));
 }
 
-#[tokio::test]
-async fn an_account_goes_with_all_that_it_has_and_no_other() {
-    let bench = Bench::new().await;
+async fn an_account_goes_with_all_that_it_has_and_no_other(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let key = |number: u8, account| ApiKey {
         id: KeyId::from_bits(u128::from(number)),
         account: AccountNo(account),

@@ -1,7 +1,5 @@
-//! A store in a directory of its own, with two accounts and two destinations each.
+//! A store in a place of its own, with two accounts and two destinations each.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -12,39 +10,21 @@ use tidegate_core::outcome::Outcome;
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
 use tidegate_core::refill::Wanted;
-use tidegate_core::sequence::Sequence;
+use tidegate_core::sequence::{Sequence, Share};
 use tidegate_core::settle::{self, Incoming, Terms};
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_store::catalogue::{Account, Change, Changed, Destination, Edit};
 use tidegate_store::delivery::StoredAttempt;
 use tidegate_store::event::{Accept, Accepted, Body, Message, NewEvent};
 use tidegate_store::lane::{RefillQuery, Refilled};
+use tidegate_store::open::Opened;
 use tidegate_store::record::{Commit, Record, Settled};
-use tidegate_store::sqlite::{Opened, Options};
-use tidegate_store::{AccountNo, DestinationNo, Store, StoreError};
+use tidegate_store::{AccountNo, DestinationNo, Store};
+
+use crate::place::{Engine, Place, claim_all, end_leases, open};
 
 /// The first moment of every test.
 pub const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
-
-/// A directory that goes when the test ends.
-pub struct Directory(pub PathBuf);
-
-impl Directory {
-    pub fn new() -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name =
-            format!("tidegate-store-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// What the commits of a store said.
 pub type Commits = Arc<Mutex<Vec<Commit>>>;
@@ -55,28 +35,26 @@ pub struct Bench {
     pub commits: Commits,
     pub opened: Option<Opened>,
     sequence: Mutex<Sequence>,
-    pub directory: Directory,
-}
-
-/// Opens the store in a directory: the one place that knows which engine it is.
-pub fn open(directory: &Directory, commits: &Commits) -> Result<Opened, StoreError> {
-    let commits = Arc::clone(commits);
-    let on_commit = Box::new(move |commit| commits.lock().unwrap().push(commit));
-    Store::open(Options { data_dir: directory.0.clone(), readers: 2, on_commit })
+    pub place: Place,
 }
 
 impl Bench {
     /// A new store with two accounts, 1 and 2, and two destinations each: 1 and 2 of the first, 3 and 4 of the second.
-    pub async fn new() -> Self {
-        let directory = Directory::new();
+    pub async fn new(engine: Engine) -> Self {
+        Self::at(Place::new(engine)).await
+    }
+
+    /// The same in this place, which is empty.
+    pub async fn at(place: Place) -> Self {
         let commits = Commits::default();
-        let opened = open(&directory, &commits).unwrap();
+        let opened = open(&place, &commits).unwrap();
+        claim_all(&opened.store).await;
         let bench = Self {
             store: opened.store.clone(),
             commits,
             opened: Some(opened),
             sequence: Mutex::new(Sequence::at(START)),
-            directory,
+            place,
         };
         for account in 1..=2 {
             let edits = vec![Edit::AddAccount(new_account(account))];
@@ -94,10 +72,14 @@ impl Bench {
             self.store.close().await;
         }
         self.opened = None;
-        let Self { store, commits, sequence, directory, .. } = self;
+        let Self { store, commits, sequence, place, .. } = self;
         drop(store);
-        let opened = open(&directory, &commits).unwrap();
-        Self { store: opened.store.clone(), commits, opened: Some(opened), sequence, directory }
+        let mut opened = open(&place, &commits).unwrap();
+        if opened.store.cluster().is_some() {
+            end_leases(&place);
+            opened.last_stop = claim_all(&opened.store).await;
+        }
+        Self { store: opened.store.clone(), commits, opened: Some(opened), sequence, place }
     }
 
     pub async fn change(&self, edits: Vec<Edit>) -> Changed {
@@ -107,7 +89,7 @@ impl Bench {
     /// So many numbers in a row.
     pub fn numbers(&self, now: Timestamp, count: u64) -> u64 {
         let mut last = self.sequence.lock().unwrap();
-        let (first, end) = last.next(now, count);
+        let (first, end) = last.next(now, count, Share::All);
         *last = end;
         first.get()
     }
@@ -156,7 +138,8 @@ impl Bench {
     /// Accepts events that are new.
     pub async fn accept(&self, events: Vec<NewEvent>, now: Timestamp) {
         let count = events.len();
-        let accepted = self.store.accept(Accept { now, events, idempotency: None }).await.unwrap();
+        let accepted =
+            self.store.accept(Accept { now, events, idempotency: None, outbox: None }).await.unwrap();
         assert!(matches!(accepted, Accepted::Stored(items) if items.len() == count));
     }
 

@@ -11,6 +11,13 @@ use tidegate_store::record::{HoldRow, NoticeRow, Record};
 use tidegate_store::{AccountNo, DestinationNo};
 
 use crate::fixture::{Bench, ERROR, OK, START, delivery_id, later, priority};
+use crate::place::Engine;
+
+on_both! {
+    old_events_go_and_open_ones_stay_until_they_are_old;
+    a_replay_keeps_its_event;
+    logs_are_read_newest_first_and_forgotten_oldest_first;
+}
 
 const DAY: Millis = Millis::days(1);
 
@@ -28,10 +35,9 @@ async fn forget_all(bench: &Bench, before: Timestamp, step: usize) -> u64 {
     gone
 }
 
-#[tokio::test]
-async fn old_events_go_and_open_ones_stay_until_they_are_old() {
+async fn old_events_go_and_open_ones_stay_until_they_are_old(engine: Engine) {
     for step in [1, 2, 3, 100] {
-        let bench = Bench::new().await;
+        let bench = Bench::new(engine).await;
         let one = bench.deliver(1, 1, 10, START).await;
         let two = bench.deliver(1, 2, 2, later(1)).await;
         bench.settle(1, 1, &one[..4], OK, later(10)).await;
@@ -55,9 +61,8 @@ async fn old_events_go_and_open_ones_stay_until_they_are_old() {
     }
 }
 
-#[tokio::test]
-async fn a_replay_keeps_its_event() {
-    let bench = Bench::new().await;
+async fn a_replay_keeps_its_event(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let event = bench.event(1, &[1, 2], START);
     let (id, originals) = (event.message.id, event.deliveries.clone());
     bench.accept(vec![event], START).await;
@@ -110,9 +115,8 @@ async fn a_replay_keeps_its_event() {
     assert_eq!(bench.opened.as_ref().unwrap().jobs.len(), 1);
 }
 
-#[tokio::test]
-async fn logs_are_read_newest_first_and_forgotten_oldest_first() {
-    let bench = Bench::new().await;
+async fn logs_are_read_newest_first_and_forgotten_oldest_first(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let hold = |no: u32, from: i64, to: i64| HoldRow {
         destination: DestinationNo(no),
         reason: HoldReason::QuietHours,

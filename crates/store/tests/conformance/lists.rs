@@ -14,6 +14,15 @@ use tidegate_store::record::Record;
 use tidegate_store::{AccountNo, DestinationNo};
 
 use crate::fixture::{Bench, ERROR, OK, START, later, priority};
+use crate::place::Engine;
+
+on_both! {
+    deliveries_are_listed_by_destination_and_stage;
+    deliveries_are_listed_by_what_their_event_is;
+    events_are_listed_page_by_page;
+    what_goes_before_a_delivery_is_counted;
+    the_lists_of_a_destination_are_whole_however_many_there_are;
+}
 
 async fn listed(bench: &Bench, account: u32, filter: &DeliveryFilter, limit: usize) -> Vec<u64> {
     let mut all = Vec::new();
@@ -46,9 +55,8 @@ fn newest_first(deliveries: &[&[Delivery]]) -> Vec<u64> {
     numbers
 }
 
-#[tokio::test]
-async fn deliveries_are_listed_by_destination_and_stage() {
-    let bench = Bench::new().await;
+async fn deliveries_are_listed_by_destination_and_stage(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let one = bench.deliver(1, 1, 9, START).await;
     let two = bench.deliver(1, 2, 4, later(5)).await;
     let other = bench.deliver(2, 3, 3, later(6)).await;
@@ -90,9 +98,8 @@ async fn deliveries_are_listed_by_destination_and_stage() {
     assert_eq!(bench.store.count_deliveries(AccountNo(1), filter(None, None), 12).await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn deliveries_are_listed_by_what_their_event_is() {
-    let bench = Bench::new().await;
+async fn deliveries_are_listed_by_what_their_event_is(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let named = |name: &str, key: Option<&str>, at| {
         bench.event_of(1, &[1, 2], later(at), |incoming| {
             incoming.event_type = EventType::parse(name).unwrap();
@@ -137,9 +144,8 @@ async fn deliveries_are_listed_by_what_their_event_is() {
     assert!(bench.store.deliveries_of(guessed).await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn events_are_listed_page_by_page() {
-    let bench = Bench::new().await;
+async fn events_are_listed_page_by_page(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let mut ids = Vec::new();
     for at in 0..7 {
         let event = bench.event_of(1, &[], later(at), |incoming| {
@@ -174,9 +180,8 @@ async fn events_are_listed_page_by_page() {
     assert_eq!(bench.store.count_events(AccountNo(1), paid, 3).await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn what_goes_before_a_delivery_is_counted() {
-    let bench = Bench::new().await;
+async fn what_goes_before_a_delivery_is_counted(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let with = |level: u64, key: Option<&str>| {
         let event = bench.event_of(1, &[1], START, |incoming| {
             incoming.priority = priority(level);
@@ -255,9 +260,8 @@ async fn of_destination(bench: &Bench, destination: u32) -> (Vec<u64>, Vec<u64>)
 }
 
 /// Thousands, so that most are in lists of their own and some are not yet.
-#[tokio::test]
-async fn the_lists_of_a_destination_are_whole_however_many_there_are() {
-    let mut bench = Bench::new().await;
+async fn the_lists_of_a_destination_are_whole_however_many_there_are(engine: Engine) {
+    let mut bench = Bench::new(engine).await;
     // It has its numbers first and is stored last.
     let late = bench.event(1, &[1], START);
     let late_delivery = late.deliveries[0].1.clone();

@@ -10,10 +10,18 @@ use tidegate_store::stats::Tally;
 use tidegate_store::{AccountNo, DestinationNo};
 
 use crate::fixture::{Bench, ERROR, OK, START, later};
+use crate::place::Engine;
 
-#[tokio::test]
-async fn a_failed_one_waits_for_its_retry_and_then_has_its_place_again() {
-    let bench = Bench::new().await;
+on_both! {
+    a_failed_one_waits_for_its_retry_and_then_has_its_place_again;
+    what_is_final_stays_so_but_its_attempt_is_written_down;
+    attempts_keep_what_was_answered_by_failures;
+    what_happened_is_counted_by_the_hour;
+    what_is_stale_or_too_old_is_found;
+}
+
+async fn a_failed_one_waits_for_its_retry_and_then_has_its_place_again(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let deliveries = bench.deliver(1, 1, 3, START).await;
     let retried = bench.settle(1, 1, &deliveries[..1], ERROR, later(10)).await.remove(0);
     let Status::RetryScheduled { at, .. } = retried.status else { panic!("{:?}", retried.status) };
@@ -26,9 +34,8 @@ async fn a_failed_one_waits_for_its_retry_and_then_has_its_place_again() {
     assert_eq!(stored.delivery, due[0]);
 }
 
-#[tokio::test]
-async fn what_is_final_stays_so_but_its_attempt_is_written_down() {
-    let bench = Bench::new().await;
+async fn what_is_final_stays_so_but_its_attempt_is_written_down(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let delivery = bench.deliver(1, 1, 1, START).await.remove(0);
     let mut withdrawn = delivery.clone();
     withdrawn.status = Status::Final(End::Cancelled(Withdrawn::ByRequest));
@@ -49,9 +56,8 @@ async fn what_is_final_stays_so_but_its_attempt_is_written_down() {
     assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).bytes, 0);
 }
 
-#[tokio::test]
-async fn attempts_keep_what_was_answered_by_failures() {
-    let bench = Bench::new().await;
+async fn attempts_keep_what_was_answered_by_failures(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let delivery = bench.deliver(1, 1, 1, START).await.remove(0);
     bench.deliver(1, 2, 1, START).await;
     let mut first = bench.settled(1, 1, &delivery, ERROR, later(10));
@@ -75,9 +81,8 @@ async fn attempts_keep_what_was_answered_by_failures() {
     assert_eq!((none.items.len(), none.next), (0, None));
 }
 
-#[tokio::test]
-async fn what_happened_is_counted_by_the_hour() {
-    let bench = Bench::new().await;
+async fn what_happened_is_counted_by_the_hour(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let hour = Timestamp::from_millis(START.as_millis() / 3_600_000 * 3_600_000);
     let next = hour + Millis::hours(1);
     let deliveries = bench.deliver(1, 1, 3, hour).await;
@@ -102,9 +107,8 @@ async fn what_happened_is_counted_by_the_hour() {
     assert_eq!(bench.store.hours(Of::Account(AccountNo(2)), hour).await.unwrap(), []);
 }
 
-#[tokio::test]
-async fn what_is_stale_or_too_old_is_found() {
-    let bench = Bench::new().await;
+async fn what_is_stale_or_too_old_is_found(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let stale = bench.event_of(1, &[1], START, |incoming| incoming.expires_at = Some(later(60_000)));
     let stale_id = stale.deliveries[0].1.id;
     let later_one = bench.event_of(1, &[2], START, |incoming| incoming.expires_at = Some(later(90_000)));
@@ -114,9 +118,18 @@ async fn what_is_stale_or_too_old_is_found() {
     assert_eq!(found.iter().map(|overdue| overdue.delivery.id).collect::<Vec<_>>(), [stale_id]);
     assert_eq!(found[0].destination, DestinationNo(1));
 
-    assert!(bench.store.too_old(START + Millis::days(7) - Millis::new(1), 10).await.unwrap().is_empty());
-    let old = bench.store.too_old(START + Millis::days(7), 10).await.unwrap();
-    assert_eq!(old.iter().map(|overdue| overdue.destination.0).collect::<Vec<_>>(), [1, 2, 3]);
+    let ended = async |at, limit| -> Vec<u32> {
+        let found = bench.store.overdue(at, limit).await.unwrap();
+        found.iter().map(|overdue| overdue.destination.0).collect()
+    };
+    let old_at = START + Millis::days(7);
+    assert_eq!(
+        ended(old_at - Millis::new(1), 10).await,
+        [1, 2],
+        "the third has no expiry, and is not too old"
+    );
+    assert_eq!(ended(old_at, 10).await, [1, 2, 3], "by the time of their ends");
+    assert_eq!(ended(old_at, 2).await, [1, 2]);
     assert_eq!(bench.store.oldest_open(DestinationNo(3)).await.unwrap(), Some(START));
     assert_eq!(bench.store.oldest_open(DestinationNo(4)).await.unwrap(), None);
 }

@@ -17,6 +17,12 @@ use tidegate_store::{AccountNo, DestinationNo};
 
 use crate::fixture::{Bench, START, later, priority};
 use crate::model;
+use crate::place::Engine;
+
+on_both! {
+    with_many_lines_each_has_its_turn;
+    all_that_came_due_at_once_is_ready_at_once;
+}
 
 /// One open delivery of a random backlog.
 #[derive(Clone, Debug)]
@@ -147,11 +153,21 @@ fn sorted(mut refill: Refill, now: Timestamp) -> Refill {
 
 #[test]
 fn a_refill_answers_as_a_walk_over_everything_would() {
+    answers_as_a_walk(Engine::Sqlite, 128);
+}
+
+/// Fewer: each case has a database of its own.
+#[test]
+fn a_refill_answers_as_a_walk_over_everything_would_on_postgres() {
+    answers_as_a_walk(Engine::Postgres, 24);
+}
+
+fn answers_as_a_walk(engine: Engine, cases: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut runner = TestRunner::new(Config { cases: 128, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let ran = runner.run(&case(), |case| {
         runtime.block_on(async {
-            let bench = Bench::new().await;
+            let bench = Bench::new(engine).await;
             let backlog = fill(&bench, &case.backlog).await;
             let policy = policy(&case);
             let halted = case.halted.iter().map(|number| match number {
@@ -186,9 +202,8 @@ fn a_refill_answers_as_a_walk_over_everything_would() {
     }
 }
 
-#[tokio::test]
-async fn with_many_lines_each_has_its_turn() {
-    let bench = Bench::new().await;
+async fn with_many_lines_each_has_its_turn(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let mut events = Vec::new();
     for line in 0..40 {
         for _ in 0..3 {
@@ -220,9 +235,8 @@ async fn with_many_lines_each_has_its_turn() {
     assert_eq!(seen.len(), 40);
 }
 
-#[tokio::test]
-async fn all_that_came_due_at_once_is_ready_at_once() {
-    let bench = Bench::new().await;
+async fn all_that_came_due_at_once_is_ready_at_once(engine: Engine) {
+    let bench = Bench::new(engine).await;
     let at = later(5_000);
     let events = (0..2_500)
         .map(|_| bench.event_of(1, &[1], START, |incoming| incoming.deliver_at = Some(at)))

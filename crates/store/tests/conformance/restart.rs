@@ -7,20 +7,26 @@ use tidegate_store::lane::{Of, Waiting};
 use tidegate_store::record::{LaneSave, Record};
 use tidegate_store::{AccountNo, DestinationNo, StoreError};
 
-use crate::fixture::{Bench, Commits, Directory, ERROR, OK, START, later, open};
+use crate::fixture::{Bench, ERROR, OK, START, later};
+use crate::place::Engine;
+
+on_both! {
+    everything_is_there_after_a_restart_and_after_a_crash;
+    a_closed_store_says_so;
+}
 
 fn lane(destination: u32, state: &[u8], timeouts: Option<&[u8]>) -> LaneSave {
     LaneSave {
         destination: DestinationNo(destination),
         state: Some(state.to_vec()),
         timeouts: timeouts.map(<[u8]>::to_vec),
+        in_flight: 2,
     }
 }
 
-#[tokio::test]
-async fn everything_is_there_after_a_restart_and_after_a_crash() {
+async fn everything_is_there_after_a_restart_and_after_a_crash(engine: Engine) {
     for (clean, expected) in [(true, LastStop::Clean), (false, LastStop::Crash)] {
-        let bench = Bench::new().await;
+        let bench = Bench::new(engine).await;
         let deliveries = bench.deliver(1, 1, 5, START).await;
         bench.deliver(2, 3, 2, START).await;
         bench.settle(1, 1, &deliveries[..1], OK, later(10)).await;
@@ -44,61 +50,26 @@ async fn everything_is_there_after_a_restart_and_after_a_crash() {
         assert_eq!(lanes, [(1, 4), (3, 2)]);
         assert_eq!(opened.lanes[0].state.as_deref(), Some(&b"second"[..]));
         assert_eq!(opened.lanes[0].timeouts.as_deref(), Some(&b"slow"[..]));
+        let asked = vec![DestinationNo(3), DestinationNo(99), DestinationNo(1)];
+        let again = bench.store.lanes(asked).await.unwrap();
+        let lanes: Vec<_> = again.iter().map(|lane| (lane.destination.0, lane.open)).collect();
+        assert_eq!(lanes, [(3, 2), (1, 4)]);
+        assert_eq!(again[1].state.as_deref(), Some(&b"second"[..]));
+        assert_eq!(bench.store.catalogue().await.unwrap().destinations.len(), 4);
         let refilled = bench.refill(1, &Policy::default(), later(20)).await.refill.deliveries;
         assert_eq!(refilled.len(), 4);
         assert!(refilled.contains(&retried[0]) && refilled.contains(&deliveries[4]));
     }
 }
 
-#[tokio::test]
-async fn a_second_process_is_refused_while_the_first_has_the_directory() {
-    let bench = Bench::new().await;
-    let second = open(&bench.directory, &Commits::default());
-    assert!(matches!(second.err(), Some(StoreError::InUse(path)) if path == bench.directory.0));
-    bench.deliver(1, 1, 1, START).await;
-}
-
-#[tokio::test]
-async fn a_closed_store_says_so() {
-    let bench = Bench::new().await;
+async fn a_closed_store_says_so(engine: Engine) {
+    let bench = Bench::new(engine).await;
     bench.store.close().await;
     bench.store.close().await;
-    let accept = Accept { now: START, events: vec![bench.event(1, &[1], START)], idempotency: None };
+    let accept =
+        Accept { now: START, events: vec![bench.event(1, &[1], START)], idempotency: None, outbox: None };
     assert!(matches!(bench.store.accept(accept).await, Err(StoreError::Closed)));
     assert!(matches!(bench.store.oldest_open(DestinationNo(1)).await, Err(StoreError::Closed)));
     bench.store.record(Record::default());
     assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))), Waiting::default());
-}
-
-#[tokio::test]
-async fn a_broken_or_missing_file_is_refused_and_left_as_it_is() {
-    let bench = Bench::new().await;
-    bench.deliver(1, 1, 50, START).await;
-    bench.store.close().await;
-    let Bench { directory, store, opened, .. } = bench;
-    drop((store, opened));
-    let file = directory.0.join("tidegate.db");
-    let whole = std::fs::read(&file).unwrap();
-
-    let mut garbled = whole.clone();
-    garbled[..100].fill(0x55);
-    std::fs::write(&file, &garbled).unwrap();
-    assert!(matches!(open(&directory, &Commits::default()).err(), Some(StoreError::Unusable { .. })));
-    assert_eq!(std::fs::read(&file).unwrap(), garbled);
-
-    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-    let cut = open(&directory, &Commits::default()).err();
-    assert!(matches!(cut, Some(StoreError::Unusable { .. })), "cut in half: {cut:?}");
-
-    std::fs::remove_file(&file).unwrap();
-    std::fs::write(directory.0.join("tidegate.db-wal"), b"something").unwrap();
-    assert!(matches!(open(&directory, &Commits::default()).err(), Some(StoreError::Unusable { .. })));
-    assert!(!file.exists());
-}
-
-#[test]
-fn a_directory_that_cannot_be_made_is_named() {
-    let directory = Directory(std::path::PathBuf::from("/proc/none/such"));
-    let refused = open(&directory, &Commits::default()).err();
-    assert!(matches!(refused, Some(StoreError::Unusable { path, .. }) if path == directory.0));
 }

@@ -5,41 +5,27 @@ use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, params};
 use tidegate_core::delivery::Delivery;
-use tidegate_core::id::{DeliveryId, EventId};
-use tidegate_core::time::{Millis, Timestamp};
+use tidegate_core::id::EventId;
+use tidegate_core::time::Timestamp;
 
-use super::work::Rendered;
-use super::{Accepting, Writer};
+use super::Writer;
+use crate::AccountNo;
+use crate::codec::{self, maybe_ms};
+use crate::counts::Belonging;
 use crate::event::{Accepted, ExternalId, IdempotencyKey, Item, NewEvent};
-use crate::sqlite::codec::{self, maybe_ms};
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
-use crate::{AccountNo, DestinationNo};
-
-/// How long an idempotency key and an external id are remembered.
-const REMEMBERED: Millis = Millis::hours(24);
-
-/// What a new row in `deliveries` belongs to.
-pub(super) struct Belonging {
-    pub(super) account: AccountNo,
-    pub(super) destination: DestinationNo,
-    pub(super) event_seq: i64,
-    pub(super) type_no: i64,
-    pub(super) bytes: usize,
-    pub(super) replay_of: Option<DeliveryId>,
-    pub(super) now: Timestamp,
-}
+use crate::work::{Accepting, REMEMBERED};
 
 /// External ids that this request itself brings: account, type, id.
 type Brought<'a> = HashMap<(AccountNo, i64, &'a str), (EventId, [u8; 32])>;
 
 impl Writer<'_> {
-    pub(super) fn accept(&mut self, accepting: &mut Accepting) -> Result<Accepted, Failure> {
-        let Accepting { accept, rendered, .. } = accepting;
+    pub(super) fn accept(&mut self, accepting: &Accepting) -> Result<Accepted, Failure> {
+        let accept = &accepting.accept;
         let now = accept.now;
-        self.saw(now);
-        let key =
-            accept.idempotency.as_ref().map(|(key, _)| key).or(rendered.as_ref().map(|known| &known.key));
+        self.shared.saw(now);
+        let key = accept.idempotency.as_ref().map(|(key, _)| key);
         if let Some(known) = key.map(|key| self.known_key(key, now)).transpose()?.flatten() {
             return Ok(known);
         }
@@ -52,11 +38,8 @@ impl Writer<'_> {
                 self.add_event(event, now)?;
             }
         }
-        if let Some((key, render)) = accept.idempotency.take() {
-            *rendered = Some(Rendered { key, items: items.clone(), bytes: render(&items) });
-        }
-        if let Some(rendered) = rendered {
-            self.keep_key(rendered, &items, now)?;
+        if let Some((key, render)) = &accept.idempotency {
+            self.keep_key(key, &render(&items), now)?;
         }
         Ok(Accepted::Stored(items))
     }
@@ -77,17 +60,13 @@ impl Writer<'_> {
         }))
     }
 
-    fn keep_key(&self, rendered: &Rendered, items: &[Item], now: Timestamp) -> Result<(), Failure> {
-        if rendered.items != items {
-            return Err(Failure::Refused("the answer was made for other items".to_owned()));
-        }
-        let key = &rendered.key;
+    fn keep_key(&self, key: &IdempotencyKey, answer: &[u8], now: Timestamp) -> Result<(), Failure> {
         self.connection.prepare_cached(sql::KEEP_IDEMPOTENCY_KEY)?.execute(params![
             key.account.0,
             key.endpoint,
             key.key,
             key.body_hash,
-            rendered.bytes,
+            answer,
             now.as_millis()
         ])?;
         Ok(())
@@ -164,16 +143,7 @@ impl Writer<'_> {
         ])?;
         self.counts.given(event_seq);
         for (destination, delivery) in &event.deliveries {
-            let belonging = Belonging {
-                account: event.account,
-                destination: *destination,
-                event_seq,
-                type_no,
-                bytes: message.payload.len(),
-                replay_of: None,
-                now,
-            };
-            self.add_delivery(delivery, &belonging)?;
+            self.add_delivery(delivery, &Belonging::routed(event, *destination, type_no, now))?;
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ impl Writer<'_> {
                 tracing::error!(%text, "the write-ahead log cannot be emptied: nothing is acknowledged any more");
                 self.shared.break_down(&text);
             }
-            Err(Failure::Full | Failure::Refused(_)) => {
+            Err(_) => {
                 tracing::warn!(mode, "no room to empty the write-ahead log: it is tried again");
             }
         }

@@ -9,12 +9,10 @@ use rusqlite::{OptionalExtension, params};
 use tidegate_core::time::{Millis, Timestamp};
 
 use super::Writer;
-use crate::sqlite::codec;
+use crate::codec;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
-
-/// Idempotency keys count for 24 h; they are kept for twice that, in case the clock was set.
-const KEYS_KEPT: Millis = Millis::hours(48);
+use crate::work::KEYS_KEPT;
 
 /// So far ahead of the time now an acceptance cannot be, but by a clock that was wrong then.
 const AHEAD: Millis = Millis::days(1);
@@ -34,7 +32,7 @@ impl Writer<'_> {
             self.connection.prepare_cached(sql::SET_META)?.execute(("forget_cursor", cursor))?;
             self.next_cursor = Some(cursor);
         }
-        let keys = self.latest.map_or(Timestamp::MIN, |latest| latest - KEYS_KEPT);
+        let keys = self.shared.latest().map_or(Timestamp::MIN, |latest| latest - KEYS_KEPT);
         for (sql, cut) in [
             (sql::FORGET_HOLDS, cut),
             (sql::FORGET_NOTICES, cut),
@@ -62,11 +60,11 @@ impl Writer<'_> {
     fn next_to_forget(&self, cut: i64, limit: i64) -> Result<Vec<(i64, Range)>, Failure> {
         let mut statement = self.connection.prepare_cached(sql::NEXT_TO_FORGET)?;
         let mut rows = statement.query(params![self.passed(), limit])?;
-        let mut found = Vec::new();
+        let (mut found, latest) = (Vec::new(), self.shared.latest());
         while let Some(row) = rows.next()? {
             let accepted_at = codec::time(row.get(3)?);
             // What was accepted while the clock was far ahead must not keep all that came after it.
-            let ahead = self.latest.is_some_and(|latest| accepted_at > latest + AHEAD);
+            let ahead = latest.is_some_and(|latest| accepted_at > latest + AHEAD);
             if accepted_at.as_millis() >= cut && !ahead {
                 break;
             }

@@ -3,8 +3,8 @@
 use rusqlite::params;
 
 use super::Writer;
+use crate::codec::{self, count, maybe_ms};
 use crate::job::Job;
-use crate::sqlite::codec::{self, count, maybe_ms};
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
 

@@ -6,18 +6,16 @@ use tidegate_core::time::Timestamp;
 
 use super::Writer;
 use crate::DestinationNo;
+use crate::codec;
 use crate::delivery::StoredAttempt;
 use crate::record::{HoldRow, NoticeRow, Record, Settled};
-use crate::sqlite::codec;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
-
-/// Deliveries that are made ready in one go: many came due at once after an outage, and others wait for the writer.
-pub(in crate::sqlite) const PROMOTED: u64 = 1_000;
+use crate::work::PROMOTED;
 
 impl Writer<'_> {
     pub(super) fn record(&mut self, record: &Record) -> Result<(), Failure> {
-        self.saw(record.now);
+        self.shared.saw(record.now);
         for settled in &record.settled {
             self.settle(settled, record.now)?;
         }

@@ -4,11 +4,11 @@ use rusqlite::OptionalExtension;
 use tidegate_core::id::EventId;
 
 use super::Writer;
-use super::accept::Belonging;
 use crate::AccountNo;
+use crate::codec;
+use crate::counts::Belonging;
 use crate::event::NewReplay;
 use crate::job::Job;
-use crate::sqlite::codec;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
 
@@ -21,20 +21,12 @@ impl Writer<'_> {
     ) -> Result<Vec<bool>, Failure> {
         let mut kept = Vec::with_capacity(replays.len());
         for replay in replays {
-            let now = replay.delivery.accepted_at;
-            self.saw(now);
+            self.shared.saw(replay.delivery.accepted_at);
             let event = self.replayed_event(replay.event)?;
             kept.push(event.is_some());
             if let Some((account, bytes)) = event {
-                let belonging = Belonging {
-                    account,
-                    destination: replay.destination,
-                    event_seq: codec::seq(replay.event.sequence()),
-                    type_no: self.intern.event_type(self.connection, &replay.delivery.event_type)?,
-                    bytes,
-                    replay_of: Some(replay.replay_of),
-                    now,
-                };
+                let type_no = self.intern.event_type(self.connection, &replay.delivery.event_type)?;
+                let belonging = Belonging::replayed(replay, account, type_no, bytes);
                 self.add_delivery(&replay.delivery, &belonging)?;
             }
         }

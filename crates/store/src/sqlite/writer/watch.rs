@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Writer, now};
+use super::Writer;
+use crate::writer::now;
 
 /// How often it is looked at.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -1,0 +1,9 @@
+-- Deliveries of a destination that ended badly, in one stage, newest first.
+-- Index: deliveries_troubled_by_destination.
+select seq, salt, event_seq, account_no, destination_no, type_no, plan_no, priority, occurred_at, accepted_at,
+  expires_at, too_old_at, ordering_key, attempts_made, attempts_used, stage::bigint as stage, null::bigint as retry_at,
+  null::smallint as retry_reason, end_code, finished_at, replay_of, event_salt, deliver_at, external_id
+from tidegate.deliveries
+where destination_no = $1 and stage >= 2 and stage = $2 and seq < $3
+order by seq desc
+limit $4

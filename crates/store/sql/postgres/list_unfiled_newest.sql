@@ -1,0 +1,9 @@
+-- Deliveries of a destination that are open, newest first.
+-- Index: open_deliveries_of_destination.
+select seq, salt, event_seq, account_no, destination_no, type_no, plan_no, priority, occurred_at, accepted_at,
+  expires_at, too_old_at, ordering_key, attempts_made, attempts_used, 0::bigint as stage, retry_at, retry_reason,
+  null::text as end_code, null::bigint as finished_at, replay_of, event_salt, deliver_at, external_id
+from tidegate.open_deliveries
+where destination_no = $1 and seq < $2
+order by seq desc
+limit $3

@@ -1,0 +1,8 @@
+-- The next key that has a line, after another: a skip scan.
+-- Index: open_deliveries_keyed.
+select ordering_key
+from tidegate.open_deliveries
+where destination_no = $1 and ordering_key is not null and (retry_at is null or retry_reason = 1)
+  and ordering_key > $2
+order by ordering_key
+limit 1

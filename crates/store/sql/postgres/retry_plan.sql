@@ -1,0 +1,5 @@
+-- A retry plan.
+-- Index: the primary key.
+select plan
+from tidegate.retry_plans
+where no = $1

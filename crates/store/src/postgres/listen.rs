@@ -1,0 +1,47 @@
+//! Listens for hints of other nodes, on a connection of its own: what a pooler gives to another after each transaction hears
+//! nothing. If none can be had, nothing is heard, and whoever looks by itself finds the same later.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address::Address;
+use super::cluster::number;
+use crate::shared::Shared;
+
+/// Where hints go.
+const CHANNEL: &str = "tidegate";
+/// The hint that slots were given back; any other is the number of the node that has something for others.
+pub(super) const FREED: &str = "slots";
+/// How long after a lost connection the next is tried.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Listens until the store is closed or let go of.
+pub(super) fn run(address: &Address, shared: &Arc<Shared>) {
+    let Some(node) = &shared.node else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return tracing::warn!(%error, "hints of other nodes are not heard"),
+    };
+    let own = number(node.me).to_string();
+    let hear = |hint: &str| match hint {
+        FREED => node.freed.notify_one(),
+        hint if hint == own => {}
+        _ => node.heard.notify_one(),
+    };
+    let listen = async {
+        loop {
+            if let Err(failure) = address.listen(CHANNEL, hear).await {
+                tracing::debug!(?failure, "hints of other nodes are not heard for now");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    let mut closing = node.closing.subscribe();
+    runtime.block_on(async {
+        tokio::select! {
+            () = listen => {}
+            _ = closing.wait_for(|closing| *closing) => {}
+        }
+    });
+}

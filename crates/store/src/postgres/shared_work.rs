@@ -1,0 +1,46 @@
+//! What nodes have in common beside slots: orders from one to another, jobs, and the key that seals secrets.
+
+use tidegate_core::slots::{NodeNo, Slot};
+
+use super::cluster::number;
+use super::lanes::all;
+use super::sql;
+use crate::cluster::{OrderNo, Posted};
+use crate::job::Job;
+use crate::source::{Fault, Result, Row, Source, params};
+use crate::{DestinationNo, codec, load};
+
+/// Orders that are open for slots.
+pub(crate) fn orders_of_slots(source: &Source, slots: &[Slot]) -> Result<Vec<Posted>> {
+    let wanted: Vec<u8> = slots.iter().map(|slot| slot.get()).collect();
+    all(source, sql::ORDERS_OF_SLOTS, params![&wanted], posted)
+}
+
+/// An order: `no, destination_no, body`.
+pub(super) fn posted(row: &Row<'_>) -> Result<Posted> {
+    Ok(Posted {
+        no: OrderNo(codec::uncount(row.get(0)?)),
+        destination: DestinationNo(row.get(1)?),
+        body: row.get(2)?,
+    })
+}
+
+/// Whether an order is open.
+pub(crate) fn order_is_open(source: &Source, order: OrderNo) -> Result<bool> {
+    Ok(!all(source, sql::ORDER_IS_OPEN, params![codec::count(order.0)], |_| Ok(()))?.is_empty())
+}
+
+/// Takes over running jobs whose node is gone.
+pub(crate) fn adopt_jobs(source: &Source, me: NodeNo) -> Result<Vec<Job>> {
+    all(source, sql::ADOPT_JOBS, params![number(me)], |row| load::job(row).map(|(_, job)| job))
+}
+
+/// Whether the key is the one that all nodes have. The first one that comes decides.
+pub(crate) fn is_common_key(source: &Source, fingerprint: &str) -> Result<bool> {
+    let name = "key_fingerprint";
+    all(source, sql::ADD_MARK, params![name, fingerprint], |_| Ok(()))?;
+    let found = all(source, sql::GET_MARK, params![name], |row| row.get::<String>(0))?;
+    let known =
+        found.first().ok_or_else(|| Fault::Strange("the fingerprint of the key is gone".to_owned()))?;
+    Ok(known == fingerprint)
+}

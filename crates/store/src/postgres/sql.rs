@@ -1,0 +1,111 @@
+//! The statements of the writer, one file each under `sql/postgres/`. Where a file names `{first}` and `{next}`, these are
+//! numbers to be put in: the names of tables cannot be values.
+
+macro_rules! statements {
+    ($($name:ident = $file:literal;)*) => {
+        $(pub(super) const $name: &str = include_str!(concat!("../../sql/postgres/", $file, ".sql"));)*
+    };
+}
+
+statements! {
+    ACCEPT_EVENTS = "accept_events";
+    ACCEPT_FINAL = "accept_final";
+    ACCEPT_OPEN = "accept_open";
+    ACCOUNT_OF_DESTINATION = "account_of_destination";
+    ADD_ATTEMPTS = "add_attempts";
+    ADD_BULLETIN = "add_bulletin";
+    ADD_HOLDS = "add_holds";
+    ADD_HOURS = "add_hours";
+    ADD_MARK = "add_mark";
+    ADD_META = "add_meta";
+    ADD_NODE = "add_node";
+    ADD_NOTICES = "add_notices";
+    ADD_PARTITION = "add_partition";
+    ADD_RETRY_PLANS = "add_retry_plans";
+    ADD_TYPE_NAMES = "add_type_names";
+    ADD_VERSION = "add_version";
+    ADOPT_JOBS = "adopt_jobs";
+    ANNOUNCE = "announce";
+    ARE_THERE = "are_there";
+    BEGIN_CLAIM = "begin_claim";
+    BEGIN_GROUP = "begin_group";
+    BEGIN_MIGRATION = "begin_migration";
+    BEGIN_PARTITION = "begin_partition";
+    BEGIN_REGISTRATION = "begin_registration";
+    BROUGHT = "brought";
+    BROUGHT_EVENTS = "brought_events";
+    CLAIM_SLOTS = "claim_slots";
+    COUNT_PARTITION = "count_partition";
+    COUNT_REFUSED_OUTBOX = "count_refused_outbox";
+    DETACH_PARTITION = "detach_partition";
+    DROP_EXTERNAL_IDS = "drop_external_ids";
+    DROP_IDEMPOTENCY_KEYS = "drop_idempotency_keys";
+    DROP_NODES = "drop_nodes";
+    DROP_OUTBOX = "drop_outbox";
+    DROP_PARTITION = "drop_partition";
+    DURABILITY = "durability";
+    FIND_EXTERNAL_IDS = "find_external_ids";
+    FIND_IDEMPOTENCY_KEYS = "find_idempotency_keys";
+    FIND_REPLAYED_EVENTS = "find_replayed_events";
+    FIND_RETRY_PLANS = "find_retry_plans";
+    FIND_TYPE_NAMES = "find_type_names";
+    FINISH_ORDERS = "finish_orders";
+    FORGET_BULLETINS = "forget_bulletins";
+    FORGET_EVENTS = "forget_events";
+    FORGET_EXTERNAL_IDS = "forget_external_ids";
+    FORGET_HOLDS = "forget_holds";
+    FORGET_HOURS = "forget_hours";
+    FORGET_IDEMPOTENCY_KEYS = "forget_idempotency_keys";
+    FORGET_NOTES = "forget_notes";
+    FORGET_NOTICES = "forget_notices";
+    FORGET_OUTBOX = "forget_outbox";
+    GET_MARK = "get_mark";
+    GET_VERSION = "get_version";
+    GIVE_BACK_SLOTS = "give_back_slots";
+    HAS_SENIOR = "has_senior";
+    IS_MADE = "is_made";
+    KEEP_EXTERNAL_IDS = "keep_external_ids";
+    KEEP_IDEMPOTENCY_KEYS = "keep_idempotency_keys";
+    LANES_OF_SLOTS = "lanes_of_slots";
+    LAST_NUMBERS = "last_numbers";
+    LEAVE_NODE = "leave_node";
+    LEAVE_SLOTS = "leave_slots";
+    LOAD_ACCOUNT_TALLIES = "load_account_tallies";
+    LOAD_LANE_COUNTS = "load_lane_counts";
+    LOCK_EVENTS = "lock_events";
+    LOCK_OUTBOX = "lock_outbox";
+    LOCK_OWNERS = "lock_owners";
+    LOCK_OWNERS_SEATS = "lock_owners_seats";
+    LOCK_SEAT = "lock_seat";
+    LOCK_SEATS = "lock_seats";
+    MAKE_SCHEMA = "make_schema";
+    NEWS = "news";
+    NEXT_TO_FORGET = "next_to_forget";
+    NOTED_TO_FORGET = "noted_to_forget";
+    ORDERS = "orders";
+    ORDERS_OF_SLOTS = "orders_of_slots";
+    ORDER_IS_OPEN = "order_is_open";
+    OTHER_COUNTS = "other_counts";
+    OUTBOX = "outbox";
+    PARTITIONS = "partitions";
+    POST_ORDER = "post_order";
+    PROMOTE = "promote";
+    PUT_JOB = "put_job";
+    REFUSED_OUTBOX = "refused_outbox";
+    REFUSE_OUTBOX = "refuse_outbox";
+    RENEW_LEASE = "renew_lease";
+    ROLL_NODES = "roll_nodes";
+    ROLL_SLOTS = "roll_slots";
+    SAVE_ACCOUNT_TALLIES = "save_account_tallies";
+    SAVE_LANE_COUNTS = "save_lane_counts";
+    SAVE_LANES = "save_lanes";
+    SET_META = "set_meta";
+    SETTLE_FINAL = "settle_final";
+    SETTLE_OPEN = "settle_open";
+    STALE_SLOTS = "stale_slots";
+    STRANGE_JOBS = "strange_jobs";
+    SUMMARIZE_PARTITION = "summarize_partition";
+    TAKE_SEAT = "take_seat";
+    WAIT_BRIEFLY = "wait_briefly";
+    WEIGH_PARTITION = "weigh_partition";
+}

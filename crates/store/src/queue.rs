@@ -1,0 +1,137 @@
+//! A queue between any task and a thread: never blocks those who put something in.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Work that waits for a thread.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    inner: Mutex<Inner<T>>,
+    arrived: Condvar,
+}
+
+#[derive(Debug)]
+struct Inner<T> {
+    waiting: VecDeque<T>,
+    closed: bool,
+    /// The thread is woken when so many wait.
+    wake_at: usize,
+}
+
+impl<T> Queue<T> {
+    pub(crate) const fn new() -> Self {
+        let inner = Inner { waiting: VecDeque::new(), closed: false, wake_at: 1 };
+        Self { inner: Mutex::new(inner), arrived: Condvar::new() }
+    }
+
+    /// A panic elsewhere leaves the queue as whole as it was: nothing is done under its lock that could fail.
+    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts something in; gives it back if nobody will take it any more.
+    pub(crate) fn push(&self, item: T) -> Result<(), T> {
+        let mut inner = self.lock();
+        if inner.closed {
+            return Err(item);
+        }
+        inner.waiting.push_back(item);
+        let enough = inner.waiting.len() >= inner.wake_at;
+        drop(inner);
+        if enough {
+            self.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Puts back what could not be done, in front of all that came since.
+    pub(crate) fn put_back(&self, items: impl DoubleEndedIterator<Item = T>) {
+        let mut inner = self.lock();
+        items.rev().for_each(|item| inner.waiting.push_front(item));
+    }
+
+    /// Nothing is taken in any more; what waits is still handed out.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.arrived.notify_all();
+    }
+
+    /// The next one; `None` when closed and empty.
+    pub(crate) fn pop(&self) -> Option<T> {
+        let mut inner = self.lock();
+        loop {
+            match inner.waiting.pop_front() {
+                Some(item) => return Some(item),
+                None if inner.closed => return None,
+                None => inner = self.arrived.wait(inner).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// All that waits, as long as `fits` says so, at least one; waits up to `patience` for the first, and then a moment for
+    /// as many as `gather` names.
+    pub(crate) fn take(
+        &self,
+        patience: Duration,
+        gather: (usize, Duration),
+        mut fits: impl FnMut(&T) -> bool,
+    ) -> Taken<T> {
+        let mut inner = self.lock();
+        if inner.waiting.is_empty() && !inner.closed {
+            let waited = self
+                .arrived
+                .wait_timeout_while(inner, patience, |inner| inner.waiting.is_empty() && !inner.closed);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let (enough, moment) = gather;
+        if inner.waiting.len() < enough && !inner.closed {
+            inner.wake_at = enough;
+            let gathered = self
+                .arrived
+                .wait_timeout_while(inner, moment, |inner| inner.waiting.len() < enough && !inner.closed);
+            inner = gathered.unwrap_or_else(PoisonError::into_inner).0;
+            inner.wake_at = 1;
+        }
+        let mut items = Vec::with_capacity(inner.waiting.len());
+        while let Some(next) = inner.waiting.front() {
+            if !fits(next) && !items.is_empty() {
+                break;
+            }
+            items.extend(inner.waiting.pop_front());
+        }
+        match items.is_empty() {
+            false => Taken::Some(items),
+            true if inner.closed => Taken::Closed,
+            true => Taken::Nothing,
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    /// Takes out all that are such, wherever they stand; waits up to `patience` for one, or for `enough` in the queue.
+    pub(crate) fn pick(
+        &self,
+        patience: Duration,
+        such: impl Fn(&T) -> bool,
+        enough: impl Fn(&T) -> bool,
+    ) -> Vec<T> {
+        let waited = self.arrived.wait_timeout_while(self.lock(), patience, |inner| {
+            !inner.waiting.iter().any(|item| such(item) || enough(item))
+        });
+        let mut inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let (picked, left) = inner.waiting.drain(..).partition(such);
+        inner.waiting = left;
+        let picked: VecDeque<T> = picked;
+        picked.into()
+    }
+}
+
+/// What a look into the queue gave.
+pub(crate) enum Taken<T> {
+    Some(Vec<T>),
+    /// Nothing came in time.
+    Nothing,
+    /// Nothing is left and nothing more will come.
+    Closed,
+}

@@ -1,0 +1,79 @@
+//! Readers: a few threads with a connection each, for short looks at the last commit.
+mod age;
+mod ahead;
+mod attempts;
+mod deliveries;
+mod events;
+mod list;
+mod logs;
+mod refill;
+mod rows;
+mod sieve;
+mod walk;
+
+pub(crate) use refill::Due;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::codec;
+use crate::shared::{Reader, Shared};
+use crate::source::{Result, Row, Source, Sql, Value};
+
+/// Takes looks until the store is closed.
+pub(crate) fn run(reader: &Reader) {
+    while let Some(look) = reader.shared.looks.pop() {
+        // A look that panics is a fault of ours; the next one must still find a reader.
+        if catch_unwind(AssertUnwindSafe(|| look(reader))).is_err() {
+            tracing::error!("a look at the store ended by a panic");
+        }
+    }
+}
+
+impl Reader {
+    pub(crate) const fn new(source: Source, shared: Arc<Shared>) -> Self {
+        Self { source, shared }
+    }
+
+    fn all<T>(
+        &self,
+        sql: Sql,
+        values: &[Value<'_>],
+        turn: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.source.all(sql, values, turn)
+    }
+
+    fn one<T>(
+        &self,
+        sql: Sql,
+        values: &[Value<'_>],
+        turn: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.source.one(sql, values, turn)
+    }
+
+    /// The number that a statement counts.
+    fn count(&self, sql: Sql, values: &[Value<'_>]) -> Result<u64> {
+        Ok(self.one(sql, values, |row| row.get(0).map(codec::uncount))?.unwrap_or(0))
+    }
+
+    fn each<T>(
+        &self,
+        sql: Sql,
+        asked: &[Vec<Value<'_>>],
+        turn: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<Vec<T>>> {
+        self.source.each(sql, asked, turn)
+    }
+
+    /// Several looks at one and the same commit.
+    fn at_once<T>(&self, look: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.source.at_once(look)
+    }
+}
+
+/// How far to count to know whether there are more than `cap`.
+fn beyond(cap: u64) -> i64 {
+    codec::count(cap.saturating_add(1))
+}

@@ -1,0 +1,55 @@
+//! Deliveries, one by one.
+
+use tidegate_core::id::{DeliveryId, EventId};
+
+use crate::codec::{self, time};
+use crate::delivery::StoredDelivery;
+use crate::shared::Reader;
+use crate::source::{Result, Row, params};
+use crate::sql;
+use crate::{AccountNo, DestinationNo};
+
+impl Reader {
+    pub(super) fn stored_delivery(&self, row: &Row<'_>) -> Result<StoredDelivery> {
+        Ok(StoredDelivery {
+            account: AccountNo(row.get(3)?),
+            event: codec::id(row.get(2)?, row.get(21)?),
+            destination: DestinationNo(row.get(4)?),
+            delivery: self.delivery_of(row)?,
+            deliver_at: row.get::<Option<i64>>(22)?.map(time),
+            finished_at: row.get::<Option<i64>>(19)?.map(time),
+            replay_of: row.get::<Option<[u8; 16]>>(20)?.map(codec::from_bits),
+            external_event_id: row.get(23)?,
+        })
+    }
+
+    pub(crate) fn delivery(&self, account: AccountNo, id: DeliveryId) -> Result<Option<StoredDelivery>> {
+        let number = params![codec::seq(id.sequence())];
+        let found = self.one(sql::DELIVERY, number, |row| self.stored_delivery(row))?;
+        Ok(found.filter(|stored| stored.account == account && stored.delivery.id == id))
+    }
+
+    /// Those that it was accepted with, then its replays.
+    pub(crate) fn deliveries_of(&self, event: EventId) -> Result<Vec<StoredDelivery>> {
+        self.at_once(|| self.deliveries_of_event(event))
+    }
+
+    pub(super) fn deliveries_of_event(&self, event: EventId) -> Result<Vec<StoredDelivery>> {
+        let number = codec::seq(event.sequence());
+        let found = self.one(sql::DELIVERIES_OF_EVENT, params![number], |row| {
+            Ok((row.get(0)?, row.get::<Option<i64>>(1)?, row.get::<i64>(2)?))
+        })?;
+        let Some((_, first, routed)) = found.filter(|(salt, ..): &(i64, _, _)| *salt == codec::salt(event))
+        else {
+            return Ok(Vec::new());
+        };
+        let mut deliveries = match first {
+            None => Vec::new(),
+            Some(first) => self.all(sql::DELIVERIES_OF, params![first, first + routed - 1], |row| {
+                self.stored_delivery(row)
+            })?,
+        };
+        deliveries.extend(self.all(sql::REPLAYS_OF, params![number], |row| self.stored_delivery(row))?);
+        Ok(deliveries)
+    }
+}

@@ -1,0 +1,215 @@
+//! Lists of deliveries, by filter.
+
+use tidegate_core::id::EventId;
+
+use super::sieve::means;
+use super::walk::{Part, Walk, Way};
+use crate::codec;
+use crate::delivery::StoredDelivery;
+use crate::lane::Of;
+use crate::list::{DeliveryFilter, Page, PageQuery, Stage};
+use crate::shared::Reader;
+use crate::source::{Result, params};
+use crate::sql;
+use crate::{AccountNo, DestinationNo};
+
+/// Rows that are looked at for one page: a filter that matches little must not hold a reader for long.
+const LOOKED_AT: usize = 2_000;
+/// Rows that are looked at for one count, whatever its cap.
+const COUNTED: usize = 50_000;
+/// So many open deliveries are found by the indexes of what is open. Where there are more, the history is not much longer,
+/// and is walked.
+const FEW_OPEN: u64 = 100_000;
+/// Events with one external id whose deliveries are listed: a day apart each, so many are years.
+const SAME_EXTERNAL_ID: usize = 1_000;
+
+impl Reader {
+    pub(crate) fn deliveries(
+        &self,
+        page: PageQuery,
+        filter: &DeliveryFilter,
+    ) -> Result<Page<StoredDelivery>> {
+        let way = Way::new(page.oldest_first, page.before).within(filter.from, filter.to);
+        self.at_once(|| {
+            if let Some(events) = self.named_events(page.account, filter)? {
+                return self.page_of_events(page, filter, &events, way);
+            }
+            let Some(sieve) = self.sieve(page.account, filter)? else {
+                return Ok(Page { items: Vec::new(), next: None });
+            };
+            let parts = self.parts(page.account, filter, way)?;
+            let mut walk = Walk::new(self, way, &sieve, parts, page.limit);
+            let mut items = Vec::new();
+            for looked_at in 1.. {
+                let Some((number, delivery)) = walk.next()? else { break };
+                if way.is_past(number, filter.from, filter.to) {
+                    break;
+                }
+                items.extend(delivery);
+                if items.len() >= page.limit || looked_at >= LOOKED_AT {
+                    let next = Some(codec::sequence(number));
+                    return Ok(Page { items, next });
+                }
+            }
+            Ok(Page { items, next: None })
+        })
+    }
+
+    /// How many there are; `None`: more than `cap`, or too many to look at.
+    pub(crate) fn count_deliveries(
+        &self,
+        account: AccountNo,
+        filter: &DeliveryFilter,
+        cap: u64,
+    ) -> Result<Option<u64>> {
+        if let Some(kept) = self.kept_count(account, filter) {
+            return Ok(Some(kept).filter(|kept| *kept <= cap));
+        }
+        let way = Way::new(false, None).within(filter.from, filter.to);
+        self.at_once(|| {
+            if let Some(events) = self.named_events(account, filter)? {
+                let page = PageQuery { account, before: None, limit: usize::MAX, oldest_first: false };
+                let found = self.page_of_events(page, filter, &events, way)?.items.len();
+                return Ok(u64::try_from(found).ok().filter(|found| *found <= cap));
+            }
+            let Some(sieve) = self.sieve(account, filter)? else { return Ok(Some(0)) };
+            let mut walk = Walk::new(self, way, &sieve, self.parts(account, filter, way)?, COUNTED);
+            let mut found = 0;
+            for _ in 0..COUNTED {
+                match walk.next()? {
+                    Some((number, _)) if way.is_past(number, filter.from, filter.to) => {
+                        return Ok(Some(found));
+                    }
+                    Some((_, delivery)) => found += u64::from(delivery.is_some()),
+                    None => return Ok(Some(found)),
+                }
+                if found > cap {
+                    return Ok(None);
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// What is open is counted all the time: the answer, where nothing else is asked for.
+    fn kept_count(&self, account: AccountNo, filter: &DeliveryFilter) -> Option<u64> {
+        let DeliveryFilter {
+            destinations,
+            event: None,
+            event_type: None,
+            stages: Some(stages),
+            from: None,
+            to: None,
+            external_event_id: None,
+            ordering_key: None,
+        } = filter
+        else {
+            return None;
+        };
+        let open = match destinations {
+            None => self.shared.waiting(Of::Account(account)).deliveries,
+            Some(several) => {
+                several.iter().map(|destination| self.shared.open_of(account, *destination)).sum()
+            }
+        };
+        (stages[..] == [Stage::Open]).then_some(open)
+    }
+
+    /// The parts of the indexes that hold everything that the filter can mean, and as little else as there is.
+    fn parts(&self, account: AccountNo, filter: &DeliveryFilter, way: Way) -> Result<Vec<Part>> {
+        let Some(stages) = filter.stages.as_deref().filter(|stages| !stages.contains(&Stage::Delivered))
+        else {
+            return Ok(everything(account, filter));
+        };
+        let mut parts = Vec::new();
+        if stages.contains(&Stage::Open) {
+            match self.open_numbers(account, filter, way)? {
+                Some(numbers) => parts.push(Part::These(numbers.into())),
+                None => return Ok(everything(account, filter)),
+            }
+        }
+        for stage in stages.iter().filter(|stage| **stage != Stage::Open) {
+            match &filter.destinations {
+                None => parts.push(Part::Troubled(account, *stage)),
+                Some(several) => parts.extend(
+                    several.iter().map(|destination| Part::TroubledOfDestination(*destination, *stage)),
+                ),
+            }
+        }
+        Ok(parts)
+    }
+
+    /// The numbers of what is open, in the order of the walk; `None`: these are too many.
+    fn open_numbers(
+        &self,
+        account: AccountNo,
+        filter: &DeliveryFilter,
+        way: Way,
+    ) -> Result<Option<Vec<i64>>> {
+        let destinations: Vec<DestinationNo> = match &filter.destinations {
+            Some(several) => several.clone(),
+            None => self.shared.with_open(Some(account)),
+        };
+        let open =
+            |destination: &DestinationNo| self.shared.waiting(Of::Destination(*destination)).deliveries;
+        if destinations.iter().map(open).sum::<u64>() > FEW_OPEN {
+            return Ok(None);
+        }
+        let mut numbers = Vec::new();
+        for destination in destinations {
+            for sql in [sql::OPEN_READY, sql::OPEN_WAITING] {
+                numbers.extend(self.all(sql, params![destination.0], |row| row.get::<i64>(0))?);
+            }
+        }
+        numbers.retain(|number| way.is_before(way.after, *number));
+        numbers.sort_unstable();
+        if !way.oldest_first {
+            numbers.reverse();
+        }
+        Ok(Some(numbers))
+    }
+
+    /// The events that the filter names by an id, if it does.
+    fn named_events(&self, account: AccountNo, filter: &DeliveryFilter) -> Result<Option<Vec<EventId>>> {
+        match (&filter.event, &filter.external_event_id) {
+            (Some(event), _) => Ok(Some(vec![*event])),
+            (None, Some(external)) => {
+                self.events_by_external_id(account, external, SAME_EXTERNAL_ID).map(Some)
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn page_of_events(
+        &self,
+        page: PageQuery,
+        filter: &DeliveryFilter,
+        events: &[EventId],
+        way: Way,
+    ) -> Result<Page<StoredDelivery>> {
+        let mut items = Vec::new();
+        for event in events {
+            items.extend(self.deliveries_of_event(*event)?);
+        }
+        items.retain(|stored| {
+            way.is_before(way.after, codec::seq(stored.delivery.id.sequence()))
+                && means(page.account, filter, stored)
+        });
+        items.sort_by_key(|stored| stored.delivery.id.sequence());
+        if !page.oldest_first {
+            items.reverse();
+        }
+        let more = items.len() > page.limit;
+        items.truncate(page.limit);
+        let next = items.last().filter(|_| more).map(|stored| stored.delivery.id.sequence());
+        Ok(Page { items, next })
+    }
+}
+
+/// Open, ended and all.
+fn everything(account: AccountNo, filter: &DeliveryFilter) -> Vec<Part> {
+    match &filter.destinations {
+        None => vec![Part::Account(account)],
+        Some(several) => several.iter().flat_map(|no| [Part::Filed(*no), Part::Unfiled(*no)]).collect(),
+    }
+}

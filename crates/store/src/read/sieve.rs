@@ -1,0 +1,92 @@
+//! What of a filter is asked of each row, and what of each delivery that is in memory.
+
+use std::sync::Arc;
+
+use tidegate_core::delivery::Status;
+use tidegate_core::time::Timestamp;
+
+use crate::AccountNo;
+use crate::codec;
+use crate::delivery::StoredDelivery;
+use crate::list::{DeliveryFilter, Stage};
+use crate::names::find_type;
+use crate::shared::Reader;
+use crate::source::{Cell, Result, Row};
+
+/// What of a filter is asked of each row.
+pub(super) struct Sieve {
+    account: i64,
+    type_no: Option<i64>,
+    destinations: Option<Vec<i64>>,
+    stages: Option<Vec<i64>>,
+    from: Option<i64>,
+    to: Option<i64>,
+    ordering_key: Option<Arc<str>>,
+}
+
+impl Sieve {
+    pub(super) fn passes(&self, row: &Row<'_>) -> Result<bool> {
+        let accepted_at: i64 = row.get(9)?;
+        let among = |wanted: &Option<Vec<i64>>, column: usize| -> Result<bool> {
+            let value: i64 = row.get(column)?;
+            Ok(wanted.as_ref().is_none_or(|wanted| wanted.contains(&value)))
+        };
+        let keyed = match (&self.ordering_key, row.cell(12)?) {
+            (None, _) => true,
+            (Some(key), Cell::Text(text)) => **key == *text,
+            _ => false,
+        };
+        Ok(keyed
+            && row.get::<i64>(3)? == self.account
+            && self.type_no.is_none_or(|wanted| matches!(row.get::<i64>(5), Ok(found) if found == wanted))
+            && among(&self.destinations, 4)?
+            && among(&self.stages, 15)?
+            && self.from.is_none_or(|from| accepted_at >= from)
+            && self.to.is_none_or(|to| accepted_at < to))
+    }
+}
+
+impl Reader {
+    /// The sieve for a filter; `None` if nothing can pass.
+    pub(super) fn sieve(&self, account: AccountNo, filter: &DeliveryFilter) -> Result<Option<Sieve>> {
+        let type_no = match &filter.event_type {
+            None => None,
+            Some(event_type) => match find_type(&self.source, event_type)? {
+                None => return Ok(None),
+                found => found,
+            },
+        };
+        let destinations = filter.destinations.as_ref();
+        Ok(Some(Sieve {
+            account: i64::from(account.0),
+            type_no,
+            destinations: destinations.map(|wanted| wanted.iter().map(|to| i64::from(to.0)).collect()),
+            stages: filter.stages.as_ref().map(|wanted| wanted.iter().copied().map(codec::stage).collect()),
+            from: filter.from.map(Timestamp::as_millis),
+            to: filter.to.map(Timestamp::as_millis),
+            ordering_key: filter.ordering_key.clone(),
+        }))
+    }
+}
+
+/// Whether a filter means this delivery.
+pub(super) fn means(account: AccountNo, filter: &DeliveryFilter, stored: &StoredDelivery) -> bool {
+    let delivery = &stored.delivery;
+    let stage = match &delivery.status {
+        Status::Final(end) => codec::stage_of(end),
+        _ => Stage::Open,
+    };
+    stored.account == account
+        && filter.destinations.as_ref().is_none_or(|wanted| wanted.contains(&stored.destination))
+        && filter.stages.as_ref().is_none_or(|wanted| wanted.contains(&stage))
+        && filter.event.is_none_or(|wanted| wanted == stored.event)
+        && filter.event_type.as_ref().is_none_or(|wanted| *wanted == delivery.event_type)
+        && is_or_any(filter.ordering_key.as_ref(), delivery.ordering_key.as_ref())
+        && is_or_any(filter.external_event_id.as_ref(), stored.external_event_id.as_ref())
+        && filter.from.is_none_or(|from| delivery.accepted_at >= from)
+        && filter.to.is_none_or(|to| delivery.accepted_at < to)
+}
+
+fn is_or_any(wanted: Option<&Arc<str>>, found: Option<&Arc<str>>) -> bool {
+    wanted.is_none() || wanted == found
+}

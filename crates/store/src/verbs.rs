@@ -1,0 +1,223 @@
+//! The verbs, as handles offer them: into a queue, and out comes the answer.
+
+mod look;
+
+use std::sync::Arc;
+
+use tidegate_core::id::DeliveryId;
+use tidegate_core::time::Timestamp;
+use tokio::sync::oneshot;
+
+use crate::Store;
+use crate::catalogue::{Change, Changed};
+use crate::cluster::{Cluster, OrderNo};
+use crate::event::{Accept, Accepted, Message, NewReplay};
+use crate::job::Job;
+use crate::lane::{Of, RefillQuery, Refilled, Waiting};
+use crate::outbox::{Outboxed, Refused};
+use crate::read::Due;
+use crate::record::Record;
+use crate::shared::Reader;
+use crate::source::Result as Looked;
+use crate::stats::StoreStatus;
+use crate::work::{Accepting, Answer, Forgetting, PROMOTED, Work};
+use crate::{DestinationNo, StoreError, codec, postgres};
+
+/// Times that a refill has what came due marked ready before it answers without: more comes due all the time.
+const PROMOTIONS: u32 = 3;
+
+impl Store {
+    /// Accepts what comes in with one request: all of it or nothing, once per idempotency key and external id.
+    pub async fn accept(&self, accept: Accept) -> Result<Accepted, StoreError> {
+        self.write(|answer| Work::Accept(Box::new(Accepting { accept, answer }))).await
+    }
+
+    /// Accepts replays, together with the progress of the job that makes them. Those whose event is gone by now are left
+    /// out: the commit names the others.
+    pub async fn accept_replays(&self, replays: Vec<NewReplay>, job: Option<Job>) -> Result<(), StoreError> {
+        self.write(|answer| Work::Replays { replays, job, answer }).await
+    }
+
+    /// Writes down results. Nobody waits for it: the commit names the record's ticket. While the disk is full it is kept
+    /// and tried again, before everything that comes later.
+    pub fn record(&self, record: Record) {
+        if self.inner.shared.work.push(Work::Record(record)).is_err() {
+            tracing::debug!(
+                "a record came after the store was closed: its deliveries are open at the next start"
+            );
+        }
+    }
+
+    /// Changes what owners asked for: all edits and the line in the audit log, or nothing.
+    pub async fn change(&self, change: Change) -> Result<Changed, StoreError> {
+        self.write(|answer| Work::Change { change, answer }).await
+    }
+
+    /// Stores a job, new or with its progress.
+    pub async fn put_job(&self, job: Job) -> Result<(), StoreError> {
+        self.inner.shared.node.iter().for_each(|node| node.works_at(job.id));
+        self.write(|answer| Work::PutJob { job, answer }).await
+    }
+
+    /// Events in the outbox that this node is to accept, in the order in which they were put there.
+    pub async fn outbox(&self, limit: usize) -> Result<Vec<Outboxed>, StoreError> {
+        let Some(cluster) = self.cluster() else { return Ok(Vec::new()) };
+        let me = cluster.me();
+        self.read(move |reader| postgres::outbox(&reader.source, me, limit)).await
+    }
+
+    /// The rules refuse an event of the outbox: it is kept, with the reason, and looked at no more.
+    pub async fn refuse_outbox(&self, no: u64, error: String) -> Result<(), StoreError> {
+        let Some(cluster) = self.cluster() else { return Ok(()) };
+        cluster.run(move |reader| postgres::refuse_outbox(&reader.source, no, &error)).await
+    }
+
+    /// Events of the outbox that were refused, the newest first.
+    pub async fn refused_outbox(&self, limit: usize) -> Result<Vec<Refused>, StoreError> {
+        self.read(move |reader| postgres::refused_outbox(&reader.source, limit)).await
+    }
+
+    /// How many that are; more than `cap` are not counted out.
+    pub async fn count_refused_outbox(&self, cap: u64) -> Result<u64, StoreError> {
+        let limit = codec::count(cap.saturating_add(1));
+        self.read(move |reader| postgres::count_refused_outbox(&reader.source, limit)).await
+    }
+
+    /// Takes over running jobs at which no node works any more.
+    pub async fn adopt_jobs(&self) -> Result<Vec<Job>, StoreError> {
+        let Some(cluster) = self.cluster() else { return Ok(Vec::new()) };
+        let me = cluster.me();
+        let jobs = cluster.run(move |reader| postgres::adopt_jobs(&reader.source, me)).await?;
+        Ok(self.inner.shared.node.as_ref().map_or_else(Vec::new, |node| node.new_jobs(jobs)))
+    }
+
+    /// Tells the node that works a destination what is wanted of its lane.
+    pub async fn post_order(&self, destination: DestinationNo, body: Vec<u8>) -> Result<OrderNo, StoreError> {
+        self.among_several()?;
+        self.write(|answer| Work::PostOrder { destination, body, answer }).await
+    }
+
+    /// An order is carried out. One for a lane that is somebody else's by now stays open.
+    pub async fn finish_order(&self, order: OrderNo) -> Result<(), StoreError> {
+        self.among_several()?;
+        self.write(|answer| Work::FinishOrder { order, answer }).await
+    }
+
+    fn among_several(&self) -> Result<(), StoreError> {
+        let alone = || StoreError::Refused("there is no other node to give orders to".to_owned());
+        self.cluster().map(|_| ()).ok_or_else(alone)
+    }
+
+    /// Whether all nodes seal secrets with the key that has this fingerprint: the first one that comes decides.
+    pub async fn fingerprint(&self, fingerprint: &[u8]) -> Result<bool, StoreError> {
+        let Some(cluster) = self.cluster() else { return Ok(true) };
+        let text: String = fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
+        cluster.run(move |reader| postgres::is_common_key(&reader.source, &text)).await
+    }
+
+    /// Fills a lane's window. What has come due is marked ready first.
+    pub async fn refill(&self, query: RefillQuery) -> Result<Refilled, StoreError> {
+        let query = Arc::new(query);
+        for round in 0..=PROMOTIONS {
+            let asked = Arc::clone(&query);
+            match self.read(move |reader| reader.refill(&asked, round == PROMOTIONS)).await? {
+                Due::Found(refilled) => return Ok(*refilled),
+                Due::First => self.promote(query.destination, query.now).await?,
+            }
+        }
+        Ok(Refilled::default())
+    }
+
+    async fn promote(&self, destination: DestinationNo, now: Timestamp) -> Result<(), StoreError> {
+        while self.write(|answer| Work::Promote { destination, now, answer }).await? >= PROMOTED {}
+        Ok(())
+    }
+
+    /// What a delivery sends; `None` if there is no such delivery (any more).
+    pub async fn message(&self, delivery: DeliveryId) -> Result<Option<Arc<Message>>, StoreError> {
+        self.read(move |reader| reader.message(delivery)).await
+    }
+
+    /// One step of retention: of up to `limit` events those go whose deliveries all became final before then, with
+    /// deliveries and attempts; and so do old rows of the logs. Says how many events went.
+    pub async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        let (answer, wait) = oneshot::channel();
+        let (shared, asked) = (&self.inner.shared, Forgetting { before, limit, answer });
+        let pushed = match &shared.retention {
+            Some(queue) => queue.push(asked).is_ok(),
+            None => shared.work.push(Work::Forget(asked)).is_ok(),
+        };
+        match pushed {
+            true => wait.await.unwrap_or_else(|_| Err(self.gone())),
+            false => Err(self.gone()),
+        }
+    }
+
+    /// What waits, as of the last commit.
+    pub fn waiting(&self, of: Of) -> Waiting {
+        self.inner.shared.waiting(of)
+    }
+
+    /// How the store does.
+    pub fn status(&self) -> StoreStatus {
+        self.inner.shared.status()
+    }
+
+    /// Waits until the store is broken, and says why: then the process should leave and open it again.
+    pub async fn broken(&self) -> String {
+        let mut watch = self.inner.shared.watch_broken();
+        let broken = watch.wait_for(Option::is_some).await;
+        broken.map_or_else(|_| String::new(), |text| text.clone().unwrap_or_default())
+    }
+
+    /// This node's part in its cluster; `None` where there is one process only.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.inner.cluster.as_ref()
+    }
+
+    /// Writes all that waits, marks the stop as clean and lets the directory go, or leaves the cluster. Later calls get
+    /// [`StoreError::Closed`].
+    pub async fn close(&self) {
+        let (closed, wait) = oneshot::channel();
+        if self.inner.shared.work.push(Work::Close(closed)).is_ok() {
+            self.inner.shared.work.close();
+            let _ = wait.await;
+        }
+        if let Some(Err(error)) = leave(self.cluster()).await {
+            tracing::warn!(%error, "the others do not know that this node has left: they take its slots when its lease ends");
+        }
+        self.inner.shared.close_rest();
+        let inner = Arc::clone(&self.inner);
+        // The threads end at once now; waiting for them blocks only for that.
+        let _ = tokio::task::spawn_blocking(move || inner.join()).await;
+    }
+
+    async fn write<T>(&self, work: impl FnOnce(Answer<T>) -> Work) -> Result<T, StoreError> {
+        let (answer, wait) = oneshot::channel();
+        self.inner.shared.work.push(work(answer)).map_err(|_| self.gone())?;
+        wait.await.unwrap_or_else(|_| Err(StoreError::Broken("its writer ended by a panic".to_owned())))
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Reader) -> Looked<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, wait) = oneshot::channel();
+        let look = Box::new(move |reader: &Reader| drop(answer.send(look(reader).map_err(StoreError::from))));
+        self.inner.shared.looks.push(look).map_err(|_| self.gone())?;
+        wait.await.unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    fn gone(&self) -> StoreError {
+        match self.inner.shared.is_broken() {
+            true => StoreError::Broken(self.inner.shared.what_broke()),
+            false => StoreError::Closed,
+        }
+    }
+}
+
+async fn leave(cluster: Option<&Cluster>) -> Option<Result<(), StoreError>> {
+    let left = cluster?.leave().await;
+    // A second close finds everything done.
+    Some(left.or_else(|error| if matches!(error, StoreError::Closed) { Ok(()) } else { Err(error) }))
+}

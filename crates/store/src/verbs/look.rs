@@ -1,0 +1,199 @@
+//! The verbs that only look: each is answered from one commit, on a reader's thread.
+
+use tidegate_core::delivery::Delivery;
+use tidegate_core::id::{DeliveryId, EventId, ReplayId};
+use tidegate_core::policy::Policy;
+use tidegate_core::sequence::Sequence;
+use tidegate_core::time::Timestamp;
+
+use crate::Store;
+use crate::catalogue::{AuditEntry, Catalogue};
+use crate::cluster::OrderNo;
+use crate::delivery::{StoredAttempt, StoredDelivery};
+use crate::event::StoredEvent;
+use crate::job::{Job, JobKind};
+use crate::lane::{Of, Overdue, StoredLane};
+use crate::list::{DeliveryFilter, EventFilter, Page, PageQuery};
+use crate::record::{HoldRow, NoticeRow};
+use crate::stats::Hour;
+use crate::{AccountNo, DestinationNo, StoreError, load, postgres};
+
+impl Store {
+    /// An event of an account.
+    pub async fn event(&self, account: AccountNo, id: EventId) -> Result<Option<StoredEvent>, StoreError> {
+        self.read(move |reader| reader.event(account, id)).await
+    }
+
+    /// Events of an account, by filter.
+    pub async fn events(
+        &self,
+        page: PageQuery,
+        filter: EventFilter,
+    ) -> Result<Page<StoredEvent>, StoreError> {
+        self.read(move |reader| reader.events(page, &filter)).await
+    }
+
+    /// How many events these are; `None`: more than `cap`, or too many to look at.
+    pub async fn count_events(
+        &self,
+        account: AccountNo,
+        filter: EventFilter,
+        cap: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        self.read(move |reader| reader.count_events(account, &filter, cap)).await
+    }
+
+    /// A delivery of an account.
+    pub async fn delivery(
+        &self,
+        account: AccountNo,
+        id: DeliveryId,
+    ) -> Result<Option<StoredDelivery>, StoreError> {
+        self.read(move |reader| reader.delivery(account, id)).await
+    }
+
+    /// All deliveries of an event: those that it was accepted with, then its replays.
+    pub async fn deliveries_of(&self, event: EventId) -> Result<Vec<StoredDelivery>, StoreError> {
+        self.read(move |reader| reader.deliveries_of(event)).await
+    }
+
+    /// Deliveries of an account, by filter. At most 2,000 rows are looked at for a page, so it may be short.
+    pub async fn deliveries(
+        &self,
+        page: PageQuery,
+        filter: DeliveryFilter,
+    ) -> Result<Page<StoredDelivery>, StoreError> {
+        self.read(move |reader| reader.deliveries(page, &filter)).await
+    }
+
+    /// How many deliveries these are; `None`: more than `cap`, or too many to look at.
+    pub async fn count_deliveries(
+        &self,
+        account: AccountNo,
+        filter: DeliveryFilter,
+        cap: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        self.read(move |reader| reader.count_deliveries(account, &filter, cap)).await
+    }
+
+    /// The attempts for a delivery, the first one first.
+    pub async fn attempts(&self, delivery: DeliveryId) -> Result<Vec<StoredAttempt>, StoreError> {
+        self.read(move |reader| reader.attempts(delivery)).await
+    }
+
+    /// The attempts for a destination, newest first.
+    pub async fn destination_attempts(
+        &self,
+        destination: DestinationNo,
+        before: Option<Sequence>,
+        limit: usize,
+    ) -> Result<Page<StoredAttempt>, StoreError> {
+        self.read(move |reader| reader.destination_attempts(destination, before, limit)).await
+    }
+
+    /// How many attempts for a destination there are; more than `cap` are not counted out.
+    pub async fn count_destination_attempts(
+        &self,
+        destination: DestinationNo,
+        cap: u64,
+    ) -> Result<u64, StoreError> {
+        self.read(move |reader| reader.count_destination_attempts(destination, cap)).await
+    }
+
+    /// The intervals in which a destination's work waited, as far as they overlap that time; newest first.
+    pub async fn holds(
+        &self,
+        destination: DestinationNo,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<HoldRow>, StoreError> {
+        self.read(move |reader| reader.holds(destination, from, to, limit)).await
+    }
+
+    /// What people want to know of a destination, newest first.
+    pub async fn notices(
+        &self,
+        destination: DestinationNo,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<NoticeRow>, StoreError> {
+        self.read(move |reader| reader.notices(destination, from, to, limit)).await
+    }
+
+    /// The audit log of an account, newest first.
+    pub async fn audit_log(
+        &self,
+        account: AccountNo,
+        before: Option<Sequence>,
+        limit: usize,
+    ) -> Result<Page<(Sequence, AuditEntry)>, StoreError> {
+        self.read(move |reader| reader.audit_log(account, before, limit)).await
+    }
+
+    /// How many lines that is; more than `cap` are not counted out.
+    pub async fn count_audit_log(&self, account: AccountNo, cap: u64) -> Result<u64, StoreError> {
+        self.read(move |reader| reader.count_audit_log(account, cap)).await
+    }
+
+    /// A job of an account.
+    pub async fn job(&self, account: AccountNo, id: ReplayId) -> Result<Option<Job>, StoreError> {
+        self.read(move |reader| reader.job(account, id)).await
+    }
+
+    /// Jobs of an account, in the order in which they were first stored.
+    pub async fn jobs(&self, page: PageQuery, kind: JobKind) -> Result<Page<Job>, StoreError> {
+        self.read(move |reader| reader.jobs(page, kind)).await
+    }
+
+    /// How many jobs that is; more than `cap` are not counted out.
+    pub async fn count_jobs(&self, account: AccountNo, kind: JobKind, cap: u64) -> Result<u64, StoreError> {
+        self.read(move |reader| reader.count_jobs(account, kind, cap)).await
+    }
+
+    /// Open deliveries whose end has come by `now`, because they are stale or too old: the earliest first. In a cluster, those of
+    /// the slots that this node holds.
+    pub async fn overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<Overdue>, StoreError> {
+        self.read(move |reader| reader.overdue(now, limit)).await
+    }
+
+    /// Lanes as they were last stored, whoever works them. Those that never were are left out.
+    pub async fn lanes(&self, destinations: Vec<DestinationNo>) -> Result<Vec<StoredLane>, StoreError> {
+        self.read(move |reader| reader.lanes(&destinations)).await
+    }
+
+    /// What owners asked for, read anew: another node may have changed it.
+    pub async fn catalogue(&self) -> Result<Catalogue, StoreError> {
+        self.read(|reader| reader.source.at_once(|| load::catalogue(&reader.source))).await
+    }
+
+    /// Whether an order is still to be carried out.
+    pub async fn order_is_open(&self, order: OrderNo) -> Result<bool, StoreError> {
+        self.read(move |reader| postgres::order_is_open(&reader.source, order)).await
+    }
+
+    /// How many deliveries go before `delivery` if it goes at `at`, counted up to `cap`. Those in flight count as if they
+    /// waited.
+    pub async fn ahead(
+        &self,
+        destination: DestinationNo,
+        delivery: &Delivery,
+        policy: &Policy,
+        at: Timestamp,
+        cap: u64,
+    ) -> Result<u64, StoreError> {
+        let (delivery, policy) = (delivery.clone(), policy.clone());
+        self.read(move |reader| reader.ahead(destination, &delivery, &policy, at, cap)).await
+    }
+
+    /// When the oldest open delivery of a destination was accepted.
+    pub async fn oldest_open(&self, destination: DestinationNo) -> Result<Option<Timestamp>, StoreError> {
+        self.read(move |reader| reader.oldest_open(destination)).await
+    }
+
+    /// What happened, hour by hour, from the hour that holds `from` on; oldest first. Hours without anything are left out.
+    pub async fn hours(&self, of: Of, from: Timestamp) -> Result<Vec<Hour>, StoreError> {
+        self.read(move |reader| reader.hours(of, from)).await
+    }
+}

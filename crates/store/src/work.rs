@@ -1,0 +1,162 @@
+//! What the writer is asked for, and what became of it.
+
+use tidegate_core::time::{Millis, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::catalogue::{Change, Changed};
+use crate::cluster::OrderNo;
+use crate::event::{Accept, Accepted, NewReplay};
+use crate::job::Job;
+use crate::record::Record;
+use crate::{DestinationNo, StoreError};
+
+/// Where an answer goes.
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// Events in one commit: past this a larger group gains nothing, and its first waits for its last.
+const GROUP_EVENTS: usize = 4_096;
+/// Payload bytes in one commit: a commit that writes more would make small requests wait.
+const GROUP_BYTES: usize = 8 << 20;
+
+/// How long an idempotency key and an external id are remembered.
+pub(crate) const REMEMBERED: Millis = Millis::hours(24);
+/// How long they are kept, in case the clock was set.
+pub(crate) const KEYS_KEPT: Millis = Millis::hours(48);
+/// Deliveries that are made ready in one go: many came due at once after an outage, and others wait for the writer.
+pub(crate) const PROMOTED: u64 = 1_000;
+
+/// One thing to be written.
+pub(crate) enum Work {
+    Accept(Box<Accepting>),
+    Replays {
+        replays: Vec<NewReplay>,
+        job: Option<Job>,
+        answer: Answer<()>,
+    },
+    Record(Record),
+    Change {
+        change: Change,
+        answer: Answer<Changed>,
+    },
+    PutJob {
+        job: Job,
+        answer: Answer<()>,
+    },
+    Promote {
+        destination: DestinationNo,
+        now: Timestamp,
+        answer: Answer<u64>,
+    },
+    PostOrder {
+        destination: DestinationNo,
+        body: Vec<u8>,
+        answer: Answer<OrderNo>,
+    },
+    FinishOrder {
+        order: OrderNo,
+        answer: Answer<()>,
+    },
+    /// Not where retention has a thread of its own.
+    Forget(Forgetting),
+    Close(oneshot::Sender<()>),
+}
+
+/// A step of retention that is asked for.
+pub(crate) struct Forgetting {
+    pub(crate) before: Timestamp,
+    pub(crate) limit: usize,
+    pub(crate) answer: Answer<u64>,
+}
+
+/// A request on its way into the store.
+pub(crate) struct Accepting {
+    pub(crate) accept: Accept,
+    pub(crate) answer: Answer<Accepted>,
+}
+
+/// What became of a thing, to be told after the commit.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Accepted(Accepted),
+    /// Which of the replays are in.
+    Replayed(Vec<bool>),
+    Changed(Changed),
+    Counted(u64),
+    Posted(OrderNo),
+    /// A record of which so many results were refused: their destinations are another node's by now.
+    Stale(usize),
+    Nothing,
+}
+
+impl Work {
+    /// Tells whoever asked that it could not be done. Records have nobody: what is in them is sent again after a restart.
+    pub(crate) fn fail(self, error: &StoreError) {
+        match self {
+            Self::Accept(accepting) => drop(accepting.answer.send(Err(error.clone()))),
+            Self::Change { answer, .. } => drop(answer.send(Err(error.clone()))),
+            Self::Replays { answer, .. } | Self::PutJob { answer, .. } | Self::FinishOrder { answer, .. } => {
+                drop(answer.send(Err(error.clone())));
+            }
+            Self::PostOrder { answer, .. } => drop(answer.send(Err(error.clone()))),
+            Self::Promote { answer, .. } | Self::Forget(Forgetting { answer, .. }) => {
+                drop(answer.send(Err(error.clone())));
+            }
+            Self::Close(closed) => drop(closed.send(())),
+            Self::Record(_) => {}
+        }
+    }
+
+    /// Tells whoever asked that nobody knows yet what became of it; the work itself goes on.
+    pub(crate) fn give_up(&mut self, error: &StoreError) {
+        match self {
+            Self::Accept(accepting) => refuse(&mut accepting.answer, error),
+            Self::Change { answer, .. } => refuse(answer, error),
+            Self::Replays { answer, .. } | Self::PutJob { answer, .. } | Self::FinishOrder { answer, .. } => {
+                refuse(answer, error);
+            }
+            Self::PostOrder { answer, .. } => refuse(answer, error),
+            Self::Promote { answer, .. } | Self::Forget(Forgetting { answer, .. }) => refuse(answer, error),
+            Self::Close(_) | Self::Record(_) => {}
+        }
+    }
+
+    /// Events or deliveries in it, and bytes.
+    fn weight(&self) -> (usize, usize) {
+        match self {
+            Self::Accept(accepting) => {
+                let events = &accepting.accept.events;
+                (events.len(), events.iter().map(|event| event.message.payload.len()).sum())
+            }
+            Self::Replays { replays, .. } => (replays.len(), 0),
+            Self::Record(record) => (record.settled.len(), 0),
+            Self::Forget(Forgetting { limit, .. }) => (*limit, 0),
+            _ => (1, 0),
+        }
+    }
+}
+
+/// Answers with an error; what is answered later is heard by nobody.
+fn refuse<T>(answer: &mut Answer<T>, error: &StoreError) {
+    let (nobody, _) = oneshot::channel();
+    drop(std::mem::replace(answer, nobody).send(Err(error.clone())));
+}
+
+/// How much is in a group.
+#[derive(Debug, Default)]
+pub(crate) struct Weight {
+    events: usize,
+    bytes: usize,
+    closes: bool,
+}
+
+impl Weight {
+    /// Whether `work` still fits; if so, it is counted. Nothing comes after a close.
+    pub(crate) fn admits(&mut self, work: &Work) -> bool {
+        let (events, bytes) = work.weight();
+        let fits = !self.closes && self.events + events <= GROUP_EVENTS && self.bytes + bytes <= GROUP_BYTES;
+        self.events += events;
+        self.bytes += bytes;
+        self.closes |= matches!(work, Work::Close(_));
+        fits
+    }
+}

@@ -1,0 +1,171 @@
+//! One group: all that waits, in one transaction, and what follows from how that went.
+
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use super::{Engine, Failure, Writer, now};
+use crate::StoreError;
+use crate::event::{Accepted, Item};
+use crate::record::Commit;
+use crate::work::{Done, Forgetting, Work};
+
+impl<E: Engine> Writer<'_, E> {
+    /// Commits a group and tells everybody. Returns who waits for the store to be closed, if somebody does.
+    pub(super) fn commit(&mut self, mut group: Vec<Work>) -> Option<oneshot::Sender<()>> {
+        let closing = match group.pop() {
+            Some(Work::Close(closed)) => Some(closed),
+            last => {
+                group.extend(last);
+                None
+            }
+        };
+        if !group.is_empty() {
+            self.try_commit(group);
+        }
+        closing
+    }
+
+    fn try_commit(&mut self, mut group: Vec<Work>) {
+        if let (Some(_), Some(error)) = (&self.unknown, self.shared.waits()) {
+            return self.keep_records(group, &error);
+        }
+        let begun = now();
+        match self.engine.transact(&mut group) {
+            Ok(done) => self.tell(group, done, begun),
+            Err(Failure::Unknown(text, done)) => {
+                let error = StoreError::Unavailable(text);
+                self.shared.set_waits(Some(error.clone()));
+                // Whoever asked is told at once; the group itself is kept until it is known what became of it.
+                group.iter_mut().for_each(|work| work.give_up(&error));
+                self.unknown = Some((group, done));
+            }
+            Err(failure) => {
+                self.engine.roll_back();
+                self.after_failure(group, failure);
+            }
+        }
+    }
+
+    /// After trouble: goes on if that is over, first of all with the group whose commit was in doubt.
+    pub(super) fn recover(&mut self) {
+        match self.engine.recover() {
+            Ok(made) => {
+                // Whether there is room is known when something is written; a database that answers is there.
+                if matches!(self.shared.waits(), Some(StoreError::Unavailable(_))) {
+                    self.shared.set_waits(None);
+                }
+                match self.unknown.take() {
+                    Some((group, done)) if made => self.tell(group, done, now()),
+                    Some((group, _)) => {
+                        self.engine.roll_back();
+                        // Whoever asked was told long ago.
+                        self.keep_records(group, &StoreError::Closed);
+                    }
+                    None => {}
+                }
+            }
+            Err(Failure::Broken(text)) => {
+                tracing::error!(%text, "the store is broken: nothing is acknowledged any more");
+                self.shared.break_down(&text);
+            }
+            Err(failure) => self.shared.set_waits(Some(failure.into())),
+        }
+    }
+
+    fn after_failure(&mut self, group: Vec<Work>, failure: Failure) {
+        match failure {
+            Failure::Full | Failure::Unavailable(_) | Failure::Unknown(..) => {
+                let error = StoreError::from(failure);
+                self.shared.set_waits(Some(error.clone()));
+                self.keep_records(group, &error);
+            }
+            Failure::Refused(_) if group.len() > 1 => {
+                group.into_iter().for_each(|work| self.try_commit_in_turn(work));
+            }
+            Failure::Refused(text) => {
+                tracing::error!(%text, "the store refused what it was given");
+                group.into_iter().for_each(|work| work.fail(&StoreError::Refused(text.clone())));
+            }
+            Failure::Broken(text) => {
+                tracing::error!(%text, "the store is broken: nothing is acknowledged any more");
+                self.shared.break_down(&text);
+                group.into_iter().for_each(|work| work.fail(&StoreError::Broken(text.clone())));
+            }
+        }
+    }
+
+    /// One of several that are tried one by one: when trouble comes up meanwhile, the rest waits as it would have.
+    fn try_commit_in_turn(&mut self, work: Work) {
+        match self.shared.waits() {
+            None => self.try_commit(vec![work]),
+            Some(error) => self.keep_records(vec![work], &error),
+        }
+    }
+
+    /// While nothing can be written: whoever asks is told so at once, records wait in their order.
+    fn keep_records(&self, group: Vec<Work>, error: &StoreError) {
+        let (records, others): (Vec<Work>, Vec<Work>) =
+            group.into_iter().partition(|work| matches!(work, Work::Record(_)));
+        self.shared.work.put_back(records.into_iter());
+        others.into_iter().for_each(|work| work.fail(error));
+    }
+
+    /// The commit is durable: the engine hears of it first, then whoever asked.
+    fn tell(&mut self, mut group: Vec<Work>, done: Vec<Done>, begun: Instant) {
+        self.shared.set_waits(None);
+        let mut commit = Commit { things: group.len(), ..Commit::default() };
+        for (work, done) in group.iter_mut().zip(&done) {
+            collect(&mut commit, work, done);
+        }
+        commit.took_micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.engine.committed(&commit);
+        self.shared.committed(commit.accepted.len());
+        (self.on_commit)(commit);
+        for (work, done) in group.into_iter().zip(done) {
+            answer(work, done);
+        }
+    }
+}
+
+/// Moves what the engine goes on with out of the group.
+fn collect(commit: &mut Commit, work: &mut Work, done: &Done) {
+    match (work, done) {
+        (Work::Accept(accepting), Done::Accepted(Accepted::Stored(items))) => {
+            let events = std::mem::take(&mut accepting.accept.events).into_iter().zip(items);
+            commit
+                .accepted
+                .extend(events.filter_map(|(event, item)| matches!(item, Item::New(_)).then_some(event)));
+        }
+        (Work::Replays { replays, .. }, Done::Replayed(kept)) => {
+            let replays = std::mem::take(replays).into_iter().zip(kept);
+            commit.replays.extend(replays.filter_map(|(replay, kept)| kept.then_some(replay)));
+        }
+        (Work::Record(record), done) => {
+            commit.recorded.push(record.ticket);
+            if let Done::Stale(results) = done {
+                commit.stale += results;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whoever asked may have gone away: then nobody hears it.
+fn answer(work: Work, done: Done) {
+    match (work, done) {
+        (Work::Accept(accepting), Done::Accepted(accepted)) => drop(accepting.answer.send(Ok(accepted))),
+        (Work::Change { answer, .. }, Done::Changed(changed)) => drop(answer.send(Ok(changed))),
+        (
+            Work::Replays { answer, .. } | Work::PutJob { answer, .. } | Work::FinishOrder { answer, .. },
+            _,
+        ) => {
+            drop(answer.send(Ok(())));
+        }
+        (Work::PostOrder { answer, .. }, Done::Posted(order)) => drop(answer.send(Ok(order))),
+        (Work::Promote { answer, .. } | Work::Forget(Forgetting { answer, .. }), Done::Counted(count)) => {
+            drop(answer.send(Ok(count)));
+        }
+        _ => {}
+    }
+}
