@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   Accepted, Finished, Refilled, Saved,      ┌───────────┐      Send, Settle, Refill,
-//!   Overdue, Withdraw, Hasten,          ────► │   step    │ ───► Held, Changed, SaveLane
-//!   Adopt, Command, Wake                      └───────────┘
+//!   Overdue, Withdraw, Hasten, Adopt,   ────► │   step    │ ───► Held, Changed, SaveLane
+//!   Command, Take, Pass, Lose, Wake           └───────────┘
 //!   lane: one destination; its queue, its gates' state, its attempts in flight
 //!   turns: accounts in turn, destinations in turn within an account
 //!   capacity: the node's slots, and how many of them doubtful lanes may hold
@@ -20,7 +20,7 @@ mod timers;
 mod turns;
 
 pub use capacity::Trust;
-pub use lane::{Lane, Mark};
+pub use lane::{Lane, Mark, Presence};
 
 use std::sync::Arc;
 
@@ -131,6 +131,35 @@ pub enum Input {
         /// What.
         command: Command,
     },
+    /// This node works a lane from now on: the state that the store has of it.
+    Take {
+        /// Which lane.
+        lane: LaneId,
+        /// Its state.
+        state: Box<LaneState>,
+    },
+    /// The lane is to go to another node: nothing starts any more.
+    Pass {
+        /// Which lane.
+        lane: LaneId,
+    },
+    /// Another node works it: what is in flight here counts no more.
+    Lose {
+        /// Which lane.
+        lane: LaneId,
+    },
+    /// The store has more of a lane than it may know of.
+    Behind {
+        /// Which lane.
+        lane: LaneId,
+    },
+    /// What another node has stored of a lane that it works.
+    Shown {
+        /// Which lane.
+        lane: LaneId,
+        /// Its state.
+        state: Box<LaneState>,
+    },
     /// Nothing but time.
     Wake,
 }
@@ -233,6 +262,8 @@ pub struct Dispatcher {
     capacity: Capacity,
     timers: Timers,
     offset: Option<Millis>,
+    /// Something is being read of which lanes will hear: what they have settled must stay known until then.
+    reading: bool,
 }
 
 impl Dispatcher {
@@ -244,6 +275,7 @@ impl Dispatcher {
             capacity: Capacity::new(slots),
             timers: Timers::default(),
             offset: None,
+            reading: false,
         }
     }
 
@@ -271,6 +303,12 @@ impl Dispatcher {
     /// goes on where it was.
     pub const fn hold_starts(&mut self, hold: bool) {
         self.capacity.hold(hold);
+    }
+
+    /// While `reading`, open deliveries are being read that will come as [`Input::Accepted`]: what is settled meanwhile stays
+    /// known, so that it does not go twice.
+    pub const fn reads(&mut self, reading: bool) {
+        self.reading = reading;
     }
 
     /// A lane, to look at.
@@ -336,11 +374,11 @@ impl Dispatcher {
                 lane
             }
             Input::Refilled { lane, refill } => {
-                self.lanes[lane.index()].refilled(now, refill);
+                self.lanes[lane.index()].refilled(now, refill, self.reading);
                 lane
             }
             Input::Saved { lane, mark } => {
-                if !self.lanes[lane.index()].saved(mark) {
+                if !self.lanes[lane.index()].saved(mark, self.reading) {
                     return;
                 }
                 lane
@@ -365,6 +403,26 @@ impl Dispatcher {
                 self.lanes[lane.index()].command(now, command, effects);
                 lane
             }
+            Input::Take { lane, state } => {
+                self.moved(lane, |lane| lane.take(*state));
+                lane
+            }
+            Input::Pass { lane } => {
+                self.lanes[lane.index()].pass();
+                lane
+            }
+            Input::Lose { lane } => {
+                self.moved(lane, Lane::leave);
+                lane
+            }
+            Input::Behind { lane } => {
+                self.lanes[lane.index()].look_again();
+                lane
+            }
+            Input::Shown { lane, state } => {
+                self.moved(lane, |lane| lane.show(*state));
+                lane
+            }
         };
         self.run(lane);
     }
@@ -378,9 +436,14 @@ impl Dispatcher {
         draw: Draw,
         effects: &mut Vec<Effect>,
     ) {
+        self.moved(id, |lane| lane.finished(now, delivery, report, draw, effects));
+    }
+
+    /// Changes a lane so that what it has in flight, or its trust, may be another.
+    fn moved(&mut self, id: LaneId, change: impl FnOnce(&mut Lane)) {
         let lane = &mut self.lanes[id.index()];
         let before = (lane.trust(), lane.state().in_flight);
-        lane.finished(now, delivery, report, draw, effects);
+        change(lane);
         self.capacity.moved(before, (lane.trust(), lane.state().in_flight));
     }
 
@@ -430,9 +493,6 @@ impl Dispatcher {
     /// A lane whose attempts hang is not trusted further until one ends: asked when it wants another slot, and for the
     /// first attempt of a new one after a while.
     fn notice_stall(&mut self, now: Now, id: LaneId) {
-        let lane = &mut self.lanes[id.index()];
-        let before = (lane.trust(), lane.state().in_flight);
-        lane.notice_stall(now);
-        self.capacity.moved(before, (lane.trust(), lane.state().in_flight));
+        self.moved(id, |lane| lane.notice_stall(now));
     }
 }

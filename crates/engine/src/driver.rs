@@ -15,36 +15,41 @@ mod inbox;
 mod lanes;
 mod messages;
 mod recorder;
+mod tenancy;
 mod view;
 
 pub use lanes::NewLane;
 pub use view::View;
 
-pub(crate) use inbox::{Arrival, Done, Order};
+pub(crate) use inbox::{Arrival, Done, Order, Wishes};
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 use tidegate_core::delivery::{Delivery, Withdrawn};
 use tidegate_core::lane::{LastStop, Report};
 use tidegate_core::outcome::Outcome;
+use tidegate_core::sequence::Share;
+use tidegate_core::slots::Slot;
 use tidegate_core::time::{Millis, Now, Timestamp};
 use tidegate_store::event::{NewEvent, NewReplay};
 use tidegate_store::record::Commit;
 use tidegate_store::{DestinationNo, Store};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc};
 use tokio::time::Instant;
 
 use crate::chance::Chance;
 use crate::clock::Clock;
-use crate::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId, Sending};
+use crate::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId, Presence, Sending};
 use crate::metrics::Metrics;
 use crate::notice::Notice;
 use crate::sender::{Answer, Sender};
-use lanes::{Lanes, Record};
+use crate::wish::Wish;
+use lanes::{Lanes, Past, Record, restore};
 use messages::Messages;
 use recorder::Recorder;
+use tenancy::Tenancy;
 
 /// Arrivals taken in at once: so many results in one record, and so long until the machine looks at the clock again.
 const BATCH: usize = 1_024;
@@ -63,6 +68,13 @@ pub(crate) struct Parts {
     pub(crate) notices: broadcast::Sender<Arc<Notice>>,
     /// The last number given.
     pub(crate) sequence: AtomicU64,
+    /// The numbers that it may give.
+    pub(crate) share: Share,
+    /// When this node must have stopped, in milliseconds of its monotonic clock, if it hears nothing more. Never, where it is
+    /// alone.
+    pub(crate) lease_until: AtomicI64,
+    /// Told when another node has changed what owners asked for.
+    pub(crate) catalogue_changed: Notify,
 }
 
 /// The driver. See the module's description.
@@ -79,6 +91,8 @@ pub(crate) struct Driver {
     last_stop: LastStop,
     started: bool,
     leaving: Option<Leaving>,
+    /// Which destinations this node works; `None`: all, it is alone.
+    tenancy: Option<Tenancy>,
 }
 
 /// The node is to stop.
@@ -97,7 +111,9 @@ impl Driver {
     ) -> Self {
         let mut dispatcher = Dispatcher::new(slots);
         dispatcher.hold_starts(true);
+        let tenancy = parts.store.cluster().map(|_| Tenancy::default());
         Self {
+            tenancy,
             parts,
             dispatcher,
             lanes: Lanes::default(),
@@ -124,13 +140,15 @@ impl Driver {
                 biased;
                 count = self.inbox.recv_many(&mut batch, BATCH) => if count == 0 { return },
                 () = &mut alarm => {}
-                _ = tick.tick() => {}
+                _ = tick.tick() => self.show_in_flight(),
             }
+            self.mind_lease();
             self.hold_or_start();
             self.step(Input::Wake);
             for arrival in batch.drain(..) {
                 self.take_in(arrival);
             }
+            self.hand_over();
             self.flush(false);
             if self.has_left() {
                 return;
@@ -148,6 +166,8 @@ impl Driver {
         let now = self.now().wall;
         let wait = self.dispatcher.next_wake().map_or(Millis::minutes(1), |at| at - now);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.until);
+        let lease = self.tenancy.as_ref().and_then(|tenancy| tenancy.next_look(self.now().mono));
+        let leaving = leaving.into_iter().chain(lease).min();
         let wake = Instant::now() + Duration::from_millis(wait.get().max(0).unsigned_abs()).min(TICK * 60);
         leaving.map_or(wake, |until| until.min(wake))
     }
@@ -162,6 +182,7 @@ impl Driver {
     fn hold_or_start(&mut self) {
         let hold = !self.started
             || self.leaving.is_some()
+            || self.tenancy.as_ref().is_some_and(|tenancy| !tenancy.may_work(self.now().mono))
             || self.recorder.unsaved() > MOST_UNSAVED
             || self.parts.store.status().full;
         self.dispatcher.hold_starts(hold);
@@ -171,13 +192,17 @@ impl Driver {
         match arrival {
             Arrival::Commit(commit) => self.committed(commit),
             Arrival::Answered { lane, sending, answer } => self.answered(lane, &sending, *answer),
-            Arrival::Refilled { lane, refilled } => {
-                self.lanes.get_mut(lane).after_key = refilled.after_key;
-                self.step(Input::Refilled { lane, refill: refilled.refill });
+            Arrival::Refilled { lane, tenure, refilled } => {
+                if self.lanes.get(lane).tenure == tenure {
+                    self.lanes.get_mut(lane).after_key = refilled.after_key;
+                    self.step(Input::Refilled { lane, refill: refilled.refill });
+                }
             }
+            Arrival::Noticed => self.read_news(),
+            Arrival::News(news) => self.take_news(news),
             Arrival::Overdue(overdue) => {
                 for overdue in overdue {
-                    if let Some(lane) = self.lanes.find(overdue.destination) {
+                    if let Some(lane) = self.here(overdue.destination) {
                         self.step(Input::Overdue { lane, delivery: Box::new(overdue.delivery) });
                     }
                 }
@@ -200,23 +225,27 @@ impl Driver {
             self.accepted(event);
         }
         for NewReplay { destination, delivery, .. } in commit.replays {
-            self.deliver(destination, delivery);
+            self.arrive(destination, delivery);
         }
     }
 
     fn accepted(&mut self, event: NewEvent) {
         let NewEvent { message, deliveries, .. } = event;
         Metrics::count(&self.parts.metrics.deliveries_accepted, deliveries.len());
-        let open = deliveries.iter().filter(|(_, delivery)| !delivery.status.is_final());
-        self.messages.keep(open.map(|(_, delivery)| delivery.id.sequence()), &message);
+        let open = |(destination, delivery): &&(DestinationNo, Delivery)| {
+            !delivery.status.is_final() && self.here(*destination).is_some()
+        };
+        let open: Vec<_> =
+            deliveries.iter().filter(open).map(|(_, delivery)| delivery.id.sequence()).collect();
+        self.messages.keep(open.into_iter(), &message);
         for (destination, delivery) in deliveries {
-            self.deliver(destination, delivery);
+            self.arrive(destination, delivery);
         }
     }
 
     /// A delivery is in the store: into its lane. Its destination may have been deleted while it was being accepted.
     fn deliver(&mut self, destination: DestinationNo, delivery: Delivery) {
-        let Some(lane) = self.lanes.find(destination) else { return };
+        let Some(lane) = self.here(destination) else { return };
         if self.lanes.get(lane).retired {
             let by = Withdrawn::DestinationDeleted;
             self.step(Input::Withdraw { lane, delivery: Box::new(delivery), by });
@@ -247,49 +276,80 @@ impl Driver {
                     self.recorder.touched.insert(lane);
                 }
             }
-            Order::Command(destination, command, done) => {
-                if let Some(lane) = self.lanes.find(destination) {
-                    self.lanes.get_mut(lane).retired |= command == Command::Retire;
-                    self.step(Input::Command { lane, command });
-                }
-                self.recorder.tell(done);
+            Order::Wishes(wishes, left) => {
+                let left_over = self.fulfil(wishes);
+                self.recorder.then(move || drop(left.send(left_over)));
             }
-            Order::Withdraw(deliveries, by, done) => {
-                for (destination, delivery) in deliveries {
-                    if let Some(lane) = self.lanes.find(destination) {
-                        self.step(Input::Withdraw { lane, delivery: Box::new(delivery), by });
-                    }
-                }
-                self.recorder.tell(done);
+            Order::Look(look) => {
+                look(&View { now: self.now(), dispatcher: &self.dispatcher, lanes: &self.lanes });
             }
-            Order::Hasten(destination, delivery, done) => {
-                if let Some(lane) = self.lanes.find(destination) {
-                    self.step(Input::Hasten { lane, delivery });
-                }
-                self.recorder.tell(done);
-            }
-            Order::Look(look) => look(&View {
-                now: self.now(),
-                dispatcher: &self.dispatcher,
-                by_destination: &self.lanes.by_destination,
-            }),
             Order::Go => {
                 self.started = true;
                 self.step(Input::Wake);
             }
             Order::Leave(limit, done) => self.leave(limit, done),
+            Order::Take(claimed) => self.take_slots(claimed),
+            Order::Pass(slots, limit, passed) => self.pass_slots(&slots, limit, &passed),
+            Order::Posted(orders) => self.fulfil_posted(orders),
+            Order::Lose(slots) => self.lose_slots(&slots),
+            Order::Work(until) => self.work_until(until),
+            Order::Show(lanes, done) => {
+                self.show(lanes);
+                let _gone = done.send(());
+            }
         }
+    }
+
+    /// The lane of a destination, if this node works it, or has it in flight.
+    fn here(&self, destination: DestinationNo) -> Option<LaneId> {
+        self.lanes
+            .find(destination)
+            .filter(|lane| self.dispatcher.lane(*lane).presence() != Presence::Elsewhere)
+    }
+
+    /// Does what is wanted of destinations that are worked here; gives back the rest. A destination that nobody knows has
+    /// nothing that could be done.
+    fn fulfil(&mut self, wishes: inbox::Wishes) -> inbox::Wishes {
+        let mut elsewhere = Vec::new();
+        for (destination, wish) in wishes {
+            let Some(lane) = self.lanes.find(destination) else { continue };
+            if self.dispatcher.lane(lane).presence() == Presence::Elsewhere {
+                if let Wish::Command(Command::Retire) = wish {
+                    self.lanes.get_mut(lane).retired = true;
+                }
+                elsewhere.push((destination, wish));
+                continue;
+            }
+            match wish {
+                Wish::Command(command) => {
+                    self.lanes.get_mut(lane).retired |= command == Command::Retire;
+                    self.step(Input::Command { lane, command });
+                }
+                Wish::Withdraw(delivery, by) => self.step(Input::Withdraw { lane, delivery, by }),
+                Wish::Hasten(delivery) => self.step(Input::Hasten { lane, delivery }),
+            }
+        }
+        elsewhere
     }
 
     fn open(&mut self, lane: &NewLane) {
         let now = self.now();
-        let backlog = lane.stored.as_ref().is_some_and(|stored| stored.open > 0);
-        let state = lane.state(now, self.last_stop);
+        // Another node may have accepted something for it before this one heard of it.
+        let backlog = self.tenancy.is_some() || lane.stored.as_ref().is_some_and(|stored| stored.open > 0);
+        let past = lane.stored.as_ref().map_or(Past::None, Past::Stored);
+        let state = restore(past, &lane.policy, lane.disabled, now, self.last_stop);
+        let forfeited = state.unsaved_starts > 0;
         let account = AccountNo(lane.account.0);
         let id = self.dispatcher.open(account, Arc::clone(&lane.policy), state, backlog);
         self.lanes.add(id, Record::new(lane, now));
-        if lane.stored.is_some() || lane.disabled {
+        let slot = Slot::of(lane.destination.0);
+        if self.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(slot)) {
+            self.step(Input::Lose { lane: id });
+        } else if lane.stored.is_some() || lane.disabled {
             self.recorder.touched.insert(id);
+        }
+        if forfeited {
+            self.recorder.await_commit(id, self.dispatcher.lane(id).mark());
         }
     }
 
@@ -304,9 +364,12 @@ impl Driver {
     /// Hands what is to be written to the store.
     fn flush(&mut self, all: bool) {
         let now = self.now();
-        let mut saves = Vec::new();
+        let (mut saves, shared) = (Vec::new(), self.tenancy.is_some());
         for lane in std::mem::take(&mut self.recorder.touched) {
-            saves.extend(self.lanes.get_mut(lane).unsaved(self.dispatcher.lane(lane), now, all));
+            if self.dispatcher.lane(lane).presence() == Presence::Elsewhere {
+                continue;
+            }
+            saves.extend(self.lanes.get_mut(lane).unsaved(self.dispatcher.lane(lane), now, all, shared));
         }
         self.recorder.flush(&self.parts.store, now.wall, saves);
     }
@@ -320,7 +383,8 @@ impl Driver {
             if !late {
                 return false;
             }
-            self.cut_off();
+            let busy: Vec<LaneId> = self.dispatcher.lanes().iter().map(|lane| lane.id()).collect();
+            self.cut_off(&busy);
         }
         self.recorder.touched = self
             .dispatcher
@@ -336,13 +400,15 @@ impl Driver {
         true
     }
 
-    fn cut_off(&mut self) {
-        let out: Vec<(LaneId, _, Now)> = (self.dispatcher.lanes().iter())
+    /// What these lanes have in flight goes back to its queue: nobody knows what became of it.
+    fn cut_off(&mut self, lanes: &[LaneId]) {
+        let out: Vec<(LaneId, _, Now)> = (lanes.iter().map(|lane| self.dispatcher.lane(*lane)))
             .flat_map(|lane| {
                 lane.in_flight().map(|(delivery, attempt)| (lane.id(), delivery.id, attempt.started))
             })
             .collect();
-        tracing::warn!(attempts = out.len(), "cut off at the end of the drain: these may be sent twice");
+        Metrics::count(&self.parts.metrics.cut_off, out.len());
+        tracing::warn!(attempts = out.len(), "cut off: these may be sent twice");
         for (lane, delivery, started) in out {
             let now = self.now();
             let report = Report {

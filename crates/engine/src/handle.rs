@@ -2,39 +2,64 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tidegate_core::delivery::{Delivery, Withdrawn};
 use tidegate_core::draw::Draw;
 use tidegate_core::lane::LastStop;
 use tidegate_core::policy::Policy;
-use tidegate_core::sequence::Sequence;
+use tidegate_core::sequence::{Sequence, Share};
 use tidegate_core::time::{Millis, Now};
 use tidegate_store::catalogue::Catalogue;
+use tidegate_store::cluster::Identity;
 use tidegate_store::job::Job;
 use tidegate_store::lane::StoredLane;
-use tidegate_store::sqlite::{Opened, Options};
-use tidegate_store::{DestinationNo, Store, StoreError};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tidegate_store::open::Opened;
+use tidegate_store::{DestinationNo, Store, StoreError, postgres, sqlite};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 
 use crate::chance::Chance;
 use crate::clock::Clock;
 use crate::dispatcher::Command;
-use crate::driver::{Arrival, Driver, NewLane, Order, Parts, View};
-use crate::keeper;
+use crate::driver::{Arrival, Driver, NewLane, Order, Parts, View, Wishes};
+use crate::membership::{self, Seen};
 use crate::metrics::Metrics;
 use crate::notice::Notice;
 use crate::sender::{Endpoint, Sender, SenderConfig};
+use crate::wish::Wish;
+use crate::{keeper, orders};
 
 /// Notices that a slow watcher may be behind before it misses some.
 const NOTICES: usize = 4_096;
+/// Nodes know the database's clock about so well.
+const CLOCKS_DIFFER: Millis = Millis::new(1);
+/// How long giving back the last slots may take.
+const PASS_ON: Duration = Duration::from_secs(5);
+
+/// Where the store lies.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In SQLite, in this directory: one node, alone.
+    Directory(PathBuf),
+    /// In PostgreSQL: one of any number of nodes.
+    Database {
+        /// `postgres://…`
+        url: String,
+        /// A direct connection for notices, if the other goes through a pooler.
+        listen_url: Option<String>,
+        /// The longest payload that is published in SQL.
+        max_event_bytes: u64,
+        /// What this node tells of itself.
+        identity: Identity,
+    },
+}
 
 /// How the engine runs.
 #[derive(Debug)]
 pub struct EngineConfig {
     /// Where the store lies.
-    pub data_dir: PathBuf,
+    pub place: Place,
     /// Requests in flight on this node, at most.
     pub slots: u32,
     /// Threads that read the store.
@@ -58,43 +83,73 @@ pub struct Started {
     pub last_stop: LastStop,
 }
 
-/// The engine has left: nothing more can be asked of it.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the server is shutting down")]
-pub struct Stopped;
+/// What was asked for got no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Stopped {
+    /// The engine has left: nothing more can be asked of it.
+    #[error("the server is shutting down")]
+    Left,
+    /// Another node works the destination, and did not do it in time; it will, or whoever takes its place.
+    #[error("the node that works this destination has not answered yet: it is done as soon as it does")]
+    Elsewhere,
+    /// The wish could not be posted for another node.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 /// The running engine. Clones are the same one.
 #[derive(Clone)]
 pub struct Engine {
     parts: Arc<Parts>,
     inbox: mpsc::UnboundedSender<Arrival>,
+    member: Option<membership::Handle>,
 }
 
-/// Opens the store and starts the driver. Nothing is sent before [`Engine::go`]. Must be called on a tokio runtime.
-pub fn start(config: EngineConfig) -> Result<(Engine, Started), StoreError> {
+/// Opens the store and starts the driver. Nothing is sent before [`Engine::go`].
+pub async fn start(config: EngineConfig) -> Result<(Engine, Started), StoreError> {
     let (inbox, arrivals) = mpsc::unbounded_channel();
     let commits = inbox.clone();
-    let opened = Store::open(Options {
-        data_dir: config.data_dir,
-        readers: config.readers,
-        // The driver is gone only after everything was committed.
-        on_commit: Box::new(move |commit| drop(commits.send(Arrival::Commit(commit)))),
-    })?;
+    // The driver is gone only after everything was committed.
+    let on_commit = Box::new(move |commit| drop(commits.send(Arrival::Commit(commit))));
+    let readers = config.readers;
+    let opened = match config.place {
+        Place::Directory(data_dir) => Store::open(sqlite::Options { data_dir, readers, on_commit })?,
+        Place::Database { url, listen_url, max_event_bytes, identity } => {
+            let partition = postgres::Options::PARTITION;
+            Store::connect(postgres::Options {
+                url,
+                listen_url,
+                max_event_bytes,
+                identity,
+                readers,
+                partition,
+                on_commit,
+            })?
+        }
+    };
     let Opened { store, last_stop, sequence, catalogue, lanes, jobs } = opened;
+    let cluster = store.cluster().cloned();
     let parts = Arc::new(Parts {
         clock: Clock::new(),
         chance: Chance::new(),
+        share: cluster.as_ref().map_or(Share::All, |cluster| Share::Of(cluster.seat())),
         store,
         sender: Sender::new(config.sender),
         metrics: Metrics::default(),
         notices: broadcast::Sender::new(NOTICES),
         sequence: AtomicU64::new(sequence.get()),
+        lease_until: AtomicI64::new(i64::MAX),
+        catalogue_changed: Notify::new(),
     });
     let driver = Driver::new(Arc::clone(&parts), config.slots, last_stop, arrivals, inbox.clone());
     tokio::spawn(driver.run());
     keeper::start(&parts, &inbox, config.retention);
+    let member = match &cluster {
+        None => None,
+        Some(cluster) => Some(membership::start(&parts, cluster, &inbox).await?),
+    };
     let started = Started { catalogue, lanes, jobs, last_stop };
-    Ok((Engine { parts, inbox }, started))
+    Ok((Engine { parts, inbox, member }, started))
 }
 
 impl Parts {
@@ -103,7 +158,7 @@ impl Parts {
         let now = self.clock.now().wall;
         let mut last = self.sequence.load(Relaxed);
         loop {
-            let (first, end) = Sequence::from_stored(last).next(now, count);
+            let (first, end) = Sequence::from_stored(last).next(now, count, self.share);
             match self.sequence.compare_exchange_weak(last, end.get(), Relaxed, Relaxed) {
                 Ok(_) => return first,
                 Err(found) => last = found,
@@ -150,13 +205,24 @@ impl Engine {
     pub fn adopt(&self, destination: DestinationNo, policy: Arc<Policy>, endpoint: Arc<Endpoint>) {
         self.order(Order::Adopt(destination, policy, endpoint));
     }
-    /// Every destination is there: begin to send.
+    /// Every destination is there: begin to send. In a cluster, this node takes its part from now on.
     pub fn go(&self) {
         self.order(Order::Go);
+        if let Some(member) = &self.member {
+            member.go.notify_one();
+        }
+    }
+    /// The cluster as it was last seen; `None`: there is none.
+    pub fn cluster(&self) -> Option<Seen> {
+        self.member.as_ref().map(|member| member.seen.borrow().clone())
+    }
+    /// Returns when another node has changed what owners asked for.
+    pub async fn catalogue_changed(&self) {
+        self.parts.catalogue_changed.notified().await;
     }
     /// A person wants something of a destination. Returns when it is committed.
     pub async fn command(&self, destination: DestinationNo, command: Command) -> Result<(), Stopped> {
-        self.ask(|done| Order::Command(destination, command, done)).await
+        self.wish(vec![(destination, Wish::Command(command))]).await
     }
     /// Withdraws deliveries, given as the store has them. Returns when it is committed.
     pub async fn withdraw(
@@ -164,12 +230,68 @@ impl Engine {
         deliveries: Vec<(DestinationNo, Delivery)>,
         by: Withdrawn,
     ) -> Result<(), Stopped> {
-        self.ask(|done| Order::Withdraw(deliveries, by, done)).await
+        let wish = |(destination, delivery)| (destination, Wish::Withdraw(Box::new(delivery), by));
+        self.wish(deliveries.into_iter().map(wish).collect()).await
     }
     /// Sends a delivery, given as the store has it, without waiting for its own time. Returns when it is committed.
     pub async fn hasten(&self, destination: DestinationNo, delivery: Delivery) -> Result<(), Stopped> {
-        self.ask(|done| Order::Hasten(destination, Box::new(delivery), done)).await
+        self.wish(vec![(destination, Wish::Hasten(Box::new(delivery)))]).await
     }
+
+    /// A destination was deleted on another node, which sees to what is left of it.
+    pub fn retire_here(&self, destination: DestinationNo) {
+        let (left, _) = oneshot::channel();
+        self.order(Order::Wishes(vec![(destination, Wish::Command(Command::Retire))], left));
+    }
+
+    /// What this node does not work is posted for the one that does.
+    async fn wish(&self, wishes: Wishes) -> Result<(), Stopped> {
+        let (left, asked) = oneshot::channel();
+        self.order(Order::Wishes(wishes, left));
+        let elsewhere = asked.await.map_err(|_| Stopped::Left)?;
+        match elsewhere.is_empty() || orders::post(&self.parts, elsewhere).await? {
+            true => Ok(()),
+            false => Err(Stopped::Elsewhere),
+        }
+    }
+
+    /// The same, after [`freshen`](Self::freshen): what it sees of these destinations is what their nodes have stored last.
+    pub async fn look_at<R: Send + 'static>(
+        &self,
+        destinations: impl IntoIterator<Item = DestinationNo>,
+        look: impl FnOnce(&View<'_>) -> R + Send + 'static,
+    ) -> Result<R, Stopped> {
+        if self.member.is_some() {
+            self.freshen(destinations.into_iter().collect()).await?;
+        }
+        self.look(look).await
+    }
+
+    /// Reads afresh what other nodes have stored of these destinations, as far as they work them: what a look shows of them
+    /// then is at most as old as they store it late, which is a second.
+    async fn freshen(&self, destinations: Vec<DestinationNo>) -> Result<(), Stopped> {
+        let elsewhere = move |view: &View<'_>| {
+            destinations.into_iter().filter(|no| view.is_elsewhere(*no)).collect::<Vec<_>>()
+        };
+        let elsewhere = self.look(elsewhere).await?;
+        if elsewhere.is_empty() {
+            return Ok(());
+        }
+        let lanes = self.parts.store.lanes(elsewhere).await?;
+        self.ask(|done| Order::Show(lanes, done)).await
+    }
+
+    /// Returns when the millisecond of this number is over on every node's clock: what is accepted anywhere after that has a
+    /// higher one, so that the order of acceptance is the order of numbers.
+    pub async fn past(&self, number: Sequence) {
+        if self.member.is_some() {
+            let over = number.made_at() + CLOCKS_DIFFER;
+            while self.now().wall <= over {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
     /// Runs `look` in the driver, between two steps: everything it sees belongs together. Keep it short.
     pub async fn look<R: Send + 'static>(
         &self,
@@ -177,20 +299,32 @@ impl Engine {
     ) -> Result<R, Stopped> {
         let (answer, asked) = oneshot::channel();
         self.order(Order::Look(Box::new(move |view| drop(answer.send(look(view))))));
-        asked.await.map_err(|_| Stopped)
+        asked.await.map_err(|_| Stopped::Left)
     }
 
     /// Leaves: starts nothing more, lets attempts finish for so long, commits, closes the store.
     pub async fn shutdown(&self, limit: Duration) {
+        if let Some(member) = &self.member {
+            let (done, passed) = oneshot::channel();
+            if member.leave.send((limit, done)).is_ok() {
+                // What could not be passed on by then is taken when the lease ends.
+                let _late = tokio::time::timeout(limit + PASS_ON, passed).await;
+            }
+        }
         // Whoever asks a second time finds it gone, which is what was wanted.
         let _left = self.ask(|done| Order::Leave(limit, done)).await;
         self.parts.store.close().await;
+        if let Some(cluster) = self.parts.store.cluster()
+            && let Err(error) = cluster.leave().await
+        {
+            tracing::warn!(%error, "the cluster was not told that this node has left");
+        }
     }
 
     async fn ask(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) -> Result<(), Stopped> {
         let (done, asked) = oneshot::channel();
         self.order(order(done));
-        asked.await.map_err(|_| Stopped)
+        asked.await.map_err(|_| Stopped::Left)
     }
 
     /// An order to an engine that has left is answered by the silence of its channel.

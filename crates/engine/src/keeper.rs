@@ -11,10 +11,8 @@ use tokio::sync::mpsc;
 use crate::driver::{Arrival, Parts};
 use crate::metrics::Metrics;
 
-/// How often to look for what has expired: lanes end what they have in memory by themselves, to the millisecond.
+/// How often to look for what has expired or is too old: lanes end what they have in memory by themselves, to the millisecond.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// How often to look for what is too old: a matter of days.
-const AGE_EVERY: Duration = Duration::from_secs(300);
 /// Deliveries ended at once.
 const SWEEP: usize = 1_000;
 /// How often to look for what may be deleted.
@@ -32,12 +30,11 @@ pub(crate) fn start(parts: &Arc<Parts>, inbox: &mpsc::UnboundedSender<Arrival>, 
 async fn sweep(parts: Arc<Parts>, inbox: mpsc::UnboundedSender<Arrival>) {
     let mut tick = tokio::time::interval(SWEEP_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let ages = AGE_EVERY.as_secs() / SWEEP_EVERY.as_secs();
-    for round in 0_u64.. {
+    loop {
         tick.tick().await;
         parts.sender.close_idle();
         let now = parts.clock.now().wall;
-        let mut found = match parts.store.overdue(now, SWEEP).await {
+        let found = match parts.store.overdue(now, SWEEP).await {
             Ok(found) => found,
             Err(StoreError::Closed) => return,
             Err(error) => {
@@ -45,9 +42,6 @@ async fn sweep(parts: Arc<Parts>, inbox: mpsc::UnboundedSender<Arrival>) {
                 continue;
             }
         };
-        if round % ages == 0 {
-            found.extend(parts.store.too_old(now, SWEEP).await.unwrap_or_default());
-        }
         if !found.is_empty() && inbox.send(Arrival::Overdue(found)).is_err() {
             return;
         }

@@ -8,6 +8,7 @@
 //!   driver    carries what happens to the dispatcher, and does what it says
 //!   sender    one attempt: resolver, connection, signature, answer
 //!   keeper    ends what went stale in the store, deletes what is old
+//!   membership, orders   one of several nodes: slots, and wishes for what others work
 //!   clock, chance   the one file that reads the clock, the one that draws
 //! ```
 
@@ -17,10 +18,14 @@ pub mod dispatcher;
 mod driver;
 mod handle;
 mod keeper;
+mod membership;
 pub mod metrics;
 pub mod notice;
+mod orders;
 pub mod resolver;
 pub mod sender;
+mod wish;
 
 pub use driver::{NewLane, View};
-pub use handle::{Engine, EngineConfig, Started, Stopped, start};
+pub use handle::{Engine, EngineConfig, Place, Started, Stopped, start};
+pub use membership::Seen;

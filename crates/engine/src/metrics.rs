@@ -86,6 +86,8 @@ pub struct Metrics {
     pub delivery_latency: Histogram,
     /// How long a commit took.
     pub commit_duration: Histogram,
+    /// Attempts that were cut off when their slot went to another node, or the lease ended: they may be made twice.
+    pub cut_off: AtomicU64,
     /// Commits made.
     pub commits: AtomicU64,
     /// Deliveries sent from the store because their message was not in memory any more.

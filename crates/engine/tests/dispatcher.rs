@@ -2,6 +2,8 @@
 //! whole worlds are the simulator's business.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+#[path = "dispatcher/commits.rs"]
+mod commits;
 #[path = "dispatcher/node.rs"]
 mod node;
 #[path = "dispatcher/orders.rs"]
@@ -17,6 +19,7 @@ use tidegate_core::outcome::Outcome;
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::{Concurrency, Policy};
 use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
+use tidegate_core::refill::Refill;
 use tidegate_core::settle::Incoming;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_engine::dispatcher::{Command, Input};
@@ -31,6 +34,35 @@ fn a_new_delivery_goes_straight_out() {
     assert_eq!(node.settled.len(), 1);
     assert_eq!(node.settled[0].status, Status::Final(End::Delivered));
     assert_eq!(node.dispatcher.in_flight(), 0);
+}
+
+#[test]
+fn what_a_refill_brought_before_its_commit_was_told_of_is_sent_once() {
+    for (ordering, moment) in
+        [Ordering::None, Ordering::Fifo].into_iter().flat_map(|one| (0..3).map(move |at| (one, at)))
+    {
+        let mut node = Node::new(10);
+        node.late = Some(vec![]);
+        let lane = node.lane(Policy { ordering, ..one_at_a_time() });
+        let before = if moment == 2 { vec![node.publish(lane)] } else { vec![] };
+        let delivery = node.in_store(lane, |_| {});
+        let refill = Refill { deliveries: vec![delivery.clone()], ..Refill::default() };
+        node.step(Input::Refilled { lane, refill });
+        if moment == 1 {
+            node.answer(lane, delivery.id, OK);
+        }
+        node.step(Input::Accepted { lane, delivery: delivery.clone() });
+        for id in before.iter().chain((moment != 1).then_some(&delivery.id)) {
+            node.answer(lane, *id, OK);
+        }
+        let expected: Vec<_> = before.into_iter().chain([delivery.id]).collect();
+        assert_eq!(
+            node.take_sent(),
+            expected,
+            "{ordering:?}, told of {}",
+            ["in flight", "settled", "waiting"][moment]
+        );
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use tidegate_core::time::Millis;
 use tidegate_engine::dispatcher::Command;
 use tidegate_engine::resolver::Resolver;
 use tidegate_engine::sender::{Endpoint, Envelope, SenderConfig, Settings, SigningKey};
-use tidegate_engine::{Engine, EngineConfig, NewLane, Started, start};
+use tidegate_engine::{Engine, EngineConfig, NewLane, Place, Started, start};
 use tidegate_store::catalogue::{Account, Change, Changed, Destination, Edit};
 use tidegate_store::event::{Accept, Accepted, Body, Message, NewEvent};
 use tidegate_store::lane::Of;
@@ -91,17 +91,17 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn run(folder: &Path) -> (Engine, Started) {
+async fn run(folder: &Path) -> (Engine, Started) {
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
     let sender = SenderConfig::new(Resolver::system(guard).unwrap());
     let config = EngineConfig {
-        data_dir: folder.to_path_buf(),
+        place: Place::Directory(folder.to_path_buf()),
         slots: 100,
         readers: 2,
         retention: Millis::days(30),
         sender,
     };
-    start(config).unwrap()
+    start(config).await.unwrap()
 }
 
 fn endpoint(url: &str) -> Arc<Endpoint> {
@@ -190,8 +190,11 @@ async fn publish(
         external_id: None,
         deliveries: vec![(destination, delivery)],
     };
-    let accepted =
-        engine.store().accept(Accept { now, events: vec![event], idempotency: None }).await.unwrap();
+    let accepted = engine
+        .store()
+        .accept(Accept { now, events: vec![event], idempotency: None, outbox: None })
+        .await
+        .unwrap();
     assert!(matches!(accepted, Accepted::Stored(_)));
     id
 }
@@ -225,7 +228,7 @@ fn reopen(engine: &Engine, started: &Started, url: &str) {
 async fn what_is_accepted_arrives_once_and_is_recorded() {
     let folder = folder("arrives");
     let receiver = Receiver::start().await;
-    let (engine, _) = run(&folder);
+    let (engine, _) = run(&folder).await;
     let (account, destination) = furnish(&engine, &receiver.url).await;
     engine.go();
     let policy = policy();
@@ -247,7 +250,7 @@ async fn what_is_accepted_arrives_once_and_is_recorded() {
 async fn what_waits_at_a_clean_stop_goes_after_the_next_start() {
     let folder = folder("restart");
     let receiver = Receiver::start().await;
-    let (engine, _) = run(&folder);
+    let (engine, _) = run(&folder).await;
     let (account, destination) = furnish(&engine, &receiver.url).await;
     engine.go();
     engine.command(destination, Command::Pause).await.unwrap();
@@ -258,7 +261,7 @@ async fn what_waits_at_a_clean_stop_goes_after_the_next_start() {
     engine.shutdown(Duration::from_secs(5)).await;
     assert_eq!(receiver.count(), 0);
 
-    let (engine, started) = run(&folder);
+    let (engine, started) = run(&folder).await;
     assert_eq!(started.lanes[0].open, 700);
     reopen(&engine, &started, &receiver.url);
     let held = engine.look(move |view| view.lane(destination).unwrap().state().standing).await.unwrap();
@@ -279,7 +282,7 @@ async fn a_delivery_that_is_only_in_the_store_can_be_withdrawn_and_hastened() {
     let folder = folder("orders");
     let receiver = Receiver::start().await;
     *receiver.status.lock().unwrap() = 418;
-    let (engine, _) = run(&folder);
+    let (engine, _) = run(&folder).await;
     let (account, destination) = furnish(&engine, &receiver.url).await;
     engine.go();
     let policy = policy();

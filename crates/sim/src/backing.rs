@@ -76,6 +76,8 @@ pub enum Op {
         state: Vec<u8>,
         /// What its timeouts have learned: seldom.
         timeouts: Option<Vec<u8>>,
+        /// For the lane, once it is committed.
+        mark: Mark,
     },
 }
 

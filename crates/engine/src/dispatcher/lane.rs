@@ -57,12 +57,24 @@ pub struct Lane {
     /// Attempts are in flight, and none has ended for longer than is usual here.
     stalled: bool,
     slots_denied: u64,
+    presence: Presence,
     /// The destination was deleted.
     retired: bool,
     /// Stands in line for its turn.
     pub(super) in_turn: bool,
     /// The timer that counts.
     pub(super) wake_at: Option<Timestamp>,
+}
+
+/// Who works a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// This node.
+    Here,
+    /// This node, until what is in flight has ended: nothing starts any more.
+    Passing,
+    /// Another node. Its state here is what was last read of it.
+    Elsewhere,
 }
 
 #[derive(Debug)]
@@ -113,6 +125,7 @@ impl Lane {
             progress_at: Mono::default(),
             stalled: false,
             slots_denied: 0,
+            presence: Presence::Here,
             retired: false,
             in_turn: false,
             wake_at: None,
@@ -140,38 +153,46 @@ impl Lane {
         self.stalled = usual.is_none_or(|usual| silent >= usual);
     }
 
+    /// The store has a new delivery. Readers see a commit before the lane hears of it, so a refill may have brought it
+    /// already, and it may be on its way or even over.
     pub(super) fn accepted(&mut self, now: Now, delivery: Delivery, effects: &mut Vec<Effect>) {
         match delivery.status {
             Status::Final(_) => {}
+            // Whoever works it next finds it in the store.
+            _ if self.presence != Presence::Here => {}
+            // A refill may see a commit before the writer has told of it, and may have brought this one.
+            _ if self.has(&delivery) => {}
             _ if self.retired => self.end(now, delivery, RETIRED, None, effects),
             _ => self.queue.insert(delivery, &self.policy, now.wall),
         }
     }
 
-    pub(super) fn refilled(&mut self, now: Now, refill: Refill) {
-        if self.retired {
+    pub(super) fn refilled(&mut self, now: Now, refill: Refill, reading: bool) {
+        if self.retired || self.presence != Presence::Here {
             return;
         }
         let (flights, unsaved) = (&self.flights, &self.unsaved);
-        let known = |delivery: &Delivery| {
-            flights.iter().any(|flight| flight.delivery.id == delivery.id)
-                || unsaved.iter().any(|unsaved| unsaved.place == delivery.place)
-        };
+        let known = |delivery: &Delivery| is_under_way(flights, unsaved, delivery);
         self.queue.refilled(refill, &self.policy, now.wall, known);
-        self.forget_saved();
+        self.forget_saved(reading);
     }
 
-    /// A refill that is on its way may have been read before the last commit: until it is here, nothing is forgotten.
-    fn forget_saved(&mut self) {
-        if !self.queue.awaits_refill() {
+    /// Whether it waits here, is in flight, or was settled a moment ago.
+    fn has(&self, delivery: &Delivery) -> bool {
+        is_under_way(&self.flights, &self.unsaved, delivery) || self.queue.has(delivery, &self.policy)
+    }
+
+    /// A refill, or news, that is on its way may have been read before the last commit: until it is here, nothing is forgotten.
+    fn forget_saved(&mut self, reading: bool) {
+        if !reading && !self.queue.awaits_refill() {
             self.unsaved.retain(|unsaved| unsaved.settle > self.saved);
         }
     }
 
     /// The store has everything up to `mark`. Says whether the lane waited for that.
-    pub(super) fn saved(&mut self, mark: Mark) -> bool {
+    pub(super) fn saved(&mut self, mark: Mark, reading: bool) -> bool {
         self.saved = self.saved.max(mark.settles);
-        self.forget_saved();
+        self.forget_saved(reading);
         let waited = self.state.unsaved_starts >= self.policy.max_concurrency.get();
         self.state.unsaved_starts =
             u32::try_from(self.mark.starts.saturating_sub(mark.starts)).unwrap_or(u32::MAX);
@@ -285,7 +306,7 @@ impl Lane {
 
     /// Looks at the lane: starts one delivery if one may go, else says when to look again.
     pub(super) fn poll(&mut self, now: Now, effects: &mut Vec<Effect>) -> Poll {
-        if self.retired {
+        if self.retired || self.presence != Presence::Here {
             return Poll::Sleep(None);
         }
         if let Some(change) = self.state.refresh(now.wall, &self.policy) {
@@ -317,8 +338,7 @@ impl Lane {
     /// The sweeper found a delivery that should be over. The lane ends it, like everything of its own: so a refill that
     /// was read a moment ago cannot bring it back.
     pub(super) fn overdue(&mut self, now: Now, stored: Delivery, effects: &mut Vec<Effect>) {
-        let under_way = self.flights.iter().any(|flight| flight.delivery.id == stored.id);
-        if under_way || self.unsaved.iter().any(|unsaved| unsaved.place == stored.place) {
+        if is_under_way(&self.flights, &self.unsaved, &stored) {
             return;
         }
         let here = self.queue.remove(stored.id);
@@ -376,4 +396,10 @@ impl Lane {
             effects.push(Effect::SaveLane { lane: self.id });
         }
     }
+}
+
+/// Whether a delivery is in flight, or settled, but not known to be stored so.
+fn is_under_way(flights: &[Flight], unsaved: &[Unsaved], delivery: &Delivery) -> bool {
+    flights.iter().any(|flight| flight.delivery.id == delivery.id)
+        || unsaved.iter().any(|unsaved| unsaved.place == delivery.place)
 }

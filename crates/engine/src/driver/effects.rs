@@ -1,13 +1,17 @@
 //! Does what the machine says: makes attempts, collects results, asks the store for more.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
 use std::time::Duration;
 
 use tidegate_core::delivery::{Delivery, End, Status};
 use tidegate_core::id::{AttemptId, DeliveryId};
 use tidegate_core::lane::{Attempt, Report};
 use tidegate_core::outcome::{NetworkFault, Outcome};
-use tidegate_core::time::Millis;
+use tidegate_core::time::{Millis, Now};
 use tidegate_store::StoreError;
 use tidegate_store::delivery::StoredAttempt;
 use tidegate_store::event::Message;
@@ -62,25 +66,27 @@ impl Driver {
         let (endpoint, pool) = (Arc::clone(&record.endpoint), Arc::clone(&record.pool));
         let message = self.messages.get(sending.delivery.sequence());
         let (parts, outbox) = (Arc::clone(&self.parts), self.outbox.clone());
+        let mut lifeline = record.lifeline.subscribe();
         tokio::spawn(async move {
-            let message = match message {
-                Some(message) => Ok(message),
-                None => read_message(&parts, &sending).await,
+            let attempt = async {
+                let message = match message {
+                    Some(message) => message,
+                    None => read_message(&parts, &sending).await.map_err(|answer| *answer)?,
+                };
+                let request = Request {
+                    endpoint,
+                    message,
+                    delivery: sending.delivery,
+                    number: sending.number,
+                    expires_at: sending.expires_at,
+                    timeout: sending.attempt.timeout,
+                    now: sending.attempt.started.wall,
+                };
+                Ok(parts.sender.send(&pool, request).await)
             };
-            let answer = match message {
-                Ok(message) => {
-                    let request = Request {
-                        endpoint,
-                        message,
-                        delivery: sending.delivery,
-                        number: sending.number,
-                        expires_at: sending.expires_at,
-                        timeout: sending.attempt.timeout,
-                        now: sending.attempt.started.wall,
-                    };
-                    parts.sender.send(&pool, request).await
-                }
-                Err(answer) => *answer,
+            let answer = tokio::select! {
+                answer = within_lease(&parts, sending.attempt.started, attempt) => answer.unwrap_or_else(|answer| answer),
+                _cut = lifeline.changed() => return,
             };
             let arrival = Arrival::Answered { lane, sending: Box::new(sending), answer: Box::new(answer) };
             // The driver is gone only when the node has left: the attempt counts as cut off then.
@@ -170,13 +176,32 @@ impl Driver {
             now: self.timestamp(),
             after_key: record.after_key.clone(),
         };
-        let (parts, outbox) = (Arc::clone(&self.parts), self.outbox.clone());
+        let (parts, outbox, tenure) = (Arc::clone(&self.parts), self.outbox.clone(), record.tenure);
         tokio::spawn(async move {
             if let Some(refilled) = read_refill(&parts, query).await {
-                let _left = outbox.send(Arrival::Refilled { lane, refilled: Box::new(refilled) });
+                let _left = outbox.send(Arrival::Refilled { lane, tenure, refilled: Box::new(refilled) });
             }
         });
     }
+}
+
+/// Goes on with an attempt as long as the lease holds, and looks each time before: a node that was frozen meanwhile must not
+/// write the first byte of a request that it was about to make.
+async fn within_lease(
+    parts: &Parts,
+    started: Now,
+    attempt: impl Future<Output = Result<Answer, Answer>>,
+) -> Result<Answer, Answer> {
+    let mut attempt = pin!(attempt);
+    poll_fn(|context| {
+        let now = parts.clock.now().mono;
+        if now.as_millis() < parts.lease_until.load(Relaxed) {
+            return attempt.as_mut().poll(context);
+        }
+        let elapsed = now.since(started.mono);
+        Poll::Ready(Err(Answer::without_answer(Outcome::Cancelled, elapsed, "the lease ended")))
+    })
+    .await
 }
 
 /// The message of a delivery that waited so long that it is only in the store.

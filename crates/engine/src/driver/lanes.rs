@@ -6,10 +6,12 @@ use std::sync::Arc;
 use tidegate_core::health::DisabledCause;
 use tidegate_core::lane::{LaneState, LastStop, SavedLane};
 use tidegate_core::policy::Policy;
-use tidegate_core::time::{Millis, Mono, Now};
+use tidegate_core::slots::Slot;
+use tidegate_core::time::{Millis, Mono, Now, Timestamp};
 use tidegate_store::lane::StoredLane;
 use tidegate_store::record::LaneSave;
 use tidegate_store::{AccountNo, DestinationNo};
+use tokio::sync::watch;
 
 use crate::dispatcher::{Lane, LaneId};
 use crate::sender::{Endpoint, Pool};
@@ -34,29 +36,44 @@ pub struct NewLane {
     pub stored: Option<StoredLane>,
 }
 
-impl NewLane {
-    /// The state behind its gates: as it was, or that of a destination that nothing is known of.
-    pub(super) fn state(&self, now: Now, last_stop: LastStop) -> LaneState {
-        let saved = self.stored.as_ref().and_then(|stored| {
-            let state = stored.state.as_deref()?;
-            let saved = SavedLane::decode(state, stored.timeouts.as_deref());
-            if saved.is_none() {
-                tracing::error!(
-                    destination = self.destination.0,
-                    "the stored state of a lane cannot be read: it starts anew"
-                );
-            }
-            saved
-        });
-        let mut state = match saved {
-            Some(saved) => saved.restore(&self.policy, now, last_stop),
-            None => LaneState::new(&self.policy, now),
-        };
-        if self.disabled {
-            state.standing.disabled = Some((now.wall, DisabledCause::ByRequest));
-        }
-        state
+/// What the store knows of a lane.
+#[derive(Clone, Copy)]
+pub(super) enum Past<'a> {
+    /// Nothing, because it is new.
+    None,
+    /// Nothing, but it may have sent something: a crash may have come before its first state was stored.
+    Unknown,
+    /// This.
+    Stored(&'a StoredLane),
+}
+
+/// The state behind a lane's gates: as it was stored, or that of a destination that nothing is known of.
+pub(super) fn restore(
+    past: Past<'_>,
+    policy: &Policy,
+    disabled: bool,
+    now: Now,
+    last_stop: LastStop,
+) -> LaneState {
+    let saved = if let Past::Stored(stored) = past { read(stored) } else { None };
+    let mut new = LaneState::new(policy, now);
+    new.standing.disabled = disabled.then_some((now.wall, DisabledCause::ByRequest));
+    match (saved, past) {
+        (Some(saved), _) => saved.restore(policy, now, last_stop),
+        (None, Past::None) => new,
+        (None, _) => new.save(policy, now).restore(policy, now, last_stop),
     }
+}
+
+fn read(stored: &StoredLane) -> Option<SavedLane> {
+    let saved = SavedLane::decode(stored.state.as_deref()?, stored.timeouts.as_deref());
+    if saved.is_none() {
+        tracing::error!(
+            destination = stored.destination.0,
+            "the stored state of a lane cannot be read: it starts anew"
+        );
+    }
+    saved
 }
 
 /// One lane, as the driver sees it.
@@ -69,6 +86,16 @@ pub(super) struct Record {
     pub(super) after_key: Option<Arc<str>>,
     /// The destination was deleted.
     pub(super) retired: bool,
+    /// It began switched off, and may never have been stored.
+    pub(super) disabled: bool,
+    /// Grows with each change of hands: what was asked for in an earlier tenure counts no more.
+    pub(super) tenure: u64,
+    /// When it is dropped, attempts in flight are cut off.
+    pub(super) lifeline: watch::Sender<()>,
+    /// When what is known of it was stored, if another node works it.
+    pub(super) as_of: Option<Timestamp>,
+    /// What that node had in flight then; or what this one has told others of.
+    pub(super) shown_in_flight: u32,
     /// What the store has, so that nothing is written twice.
     state: Vec<u8>,
     timeouts_at: Mono,
@@ -83,9 +110,28 @@ impl Record {
             pool: Arc::default(),
             after_key: None,
             retired: false,
+            disabled: lane.disabled,
+            tenure: 0,
+            lifeline: watch::Sender::new(()),
+            as_of: None,
+            shown_in_flight: 0,
             state: lane.stored.as_ref().and_then(|stored| stored.state.clone()).unwrap_or_default(),
             timeouts_at: now.mono,
         }
+    }
+
+    /// It changed hands: attempts in flight are cut off, and what the store has of it is this.
+    pub(super) fn change_hands(&mut self, stored: Option<&StoredLane>, now: Now) {
+        self.tenure += 1;
+        self.after_key = None;
+        self.lifeline = watch::Sender::new(());
+        self.state = stored.and_then(|stored| stored.state.clone()).unwrap_or_default();
+        self.timeouts_at = now.mono;
+    }
+
+    /// Attempts in flight are cut off.
+    pub(super) fn cut(&mut self) {
+        self.lifeline = watch::Sender::new(());
     }
 
     /// Connections to another place are of no use.
@@ -96,10 +142,12 @@ impl Record {
         self.endpoint = endpoint;
     }
 
-    /// What of the lane's state the store does not have yet. With `all`, also what its timeouts have learned lately.
-    pub(super) fn unsaved(&mut self, lane: &Lane, now: Now, all: bool) -> Option<LaneSave> {
+    /// What of the lane's state the store does not have yet. With `all`, also what its timeouts have learned lately;
+    /// where others look at it (`shared`), also what is in flight.
+    pub(super) fn unsaved(&mut self, lane: &Lane, now: Now, all: bool, shared: bool) -> Option<LaneSave> {
         let state = lane.encode_state(now);
-        let state = (state != self.state).then_some(state);
+        let in_flight = std::mem::replace(&mut self.shown_in_flight, lane.state().in_flight);
+        let state = (state != self.state || shared && in_flight != self.shown_in_flight).then_some(state);
         if let Some(state) = &state {
             self.state.clone_from(state);
         }
@@ -112,6 +160,7 @@ impl Record {
             destination: self.destination,
             state,
             timeouts,
+            in_flight: self.shown_in_flight,
         })
     }
 }
@@ -133,6 +182,11 @@ impl Lanes {
     }
     pub(super) fn get_mut(&mut self, id: LaneId) -> &mut Record {
         &mut self.records[id.index()]
+    }
+    /// The lanes of a slot.
+    pub(super) fn of(&self, slot: Slot) -> Vec<LaneId> {
+        let lanes = self.by_destination.iter();
+        lanes.filter(|(destination, _)| Slot::of(destination.0) == slot).map(|(_, lane)| *lane).collect()
     }
     pub(super) fn find(&self, destination: DestinationNo) -> Option<LaneId> {
         self.by_destination.get(&destination).copied()

@@ -6,8 +6,10 @@ use tidegate_core::time::Timestamp;
 use tidegate_store::Store;
 use tidegate_store::record::{HoldRow, LaneSave, NoticeRow, Record, Settled};
 
-use super::inbox::Done;
 use crate::dispatcher::{LaneId, Mark};
+
+/// Called when everything is committed that was to be written when it came.
+type Waiter = Box<dyn FnOnce() + Send>;
 
 /// What waits for the next record, and what was handed over.
 #[derive(Default)]
@@ -18,7 +20,7 @@ pub(super) struct Recorder {
     /// Lanes whose state may have changed.
     pub(super) touched: BTreeSet<LaneId>,
     marks: BTreeMap<LaneId, Mark>,
-    waiters: Vec<Done>,
+    waiters: Vec<Waiter>,
     under_way: BTreeMap<u64, Handed>,
     tickets: u64,
     unsaved: usize,
@@ -27,7 +29,7 @@ pub(super) struct Recorder {
 /// A record that the store has, but has not committed yet.
 struct Handed {
     marks: BTreeMap<LaneId, Mark>,
-    waiters: Vec<Done>,
+    waiters: Vec<Waiter>,
     settled: usize,
 }
 
@@ -35,12 +37,16 @@ impl Recorder {
     /// A delivery has a new state, and its lane has got this far.
     pub(super) fn settle(&mut self, lane: LaneId, mark: Mark, settled: Settled) {
         self.settled.push(settled);
+        self.await_commit(lane, mark);
+    }
+    /// A lane has got this far, and waits until that is committed.
+    pub(super) fn await_commit(&mut self, lane: LaneId, mark: Mark) {
         self.marks.insert(lane, mark);
         self.touched.insert(lane);
     }
-    /// Tell this one when everything so far is committed.
-    pub(super) fn tell(&mut self, done: Done) {
-        self.waiters.push(done);
+    /// Do this when everything so far is committed.
+    pub(super) fn then(&mut self, tell: impl FnOnce() + Send + 'static) {
+        self.waiters.push(Box::new(tell));
     }
     /// Results that are not committed.
     pub(super) fn unsaved(&self) -> usize {
@@ -57,7 +63,7 @@ impl Recorder {
         if nothing {
             match self.under_way.last_entry() {
                 Some(mut last) => last.get_mut().waiters.append(&mut self.waiters),
-                None => self.waiters.drain(..).for_each(answer),
+                None => self.waiters.drain(..).for_each(|tell| tell()),
             }
             return;
         }
@@ -84,12 +90,7 @@ impl Recorder {
     pub(super) fn committed(&mut self, ticket: u64) -> BTreeMap<LaneId, Mark> {
         let Some(handed) = self.under_way.remove(&ticket) else { return BTreeMap::new() };
         self.unsaved -= handed.settled;
-        handed.waiters.into_iter().for_each(answer);
+        handed.waiters.into_iter().for_each(|tell| tell());
         handed.marks
     }
-}
-
-/// Whoever asked may have gone away meanwhile.
-fn answer(done: Done) {
-    let _gone = done.send(());
 }

@@ -62,7 +62,7 @@ impl Memory {
                         self.sequence = self.sequence.max(attempt.sequence());
                     }
                 }
-                Op::Save { lane, state, timeouts } => {
+                Op::Save { lane, state, timeouts, .. } => {
                     let stored = &mut self.lanes[lane.index()];
                     stored.state = Some(std::mem::take(state));
                     stored.timeouts = timeouts.take().or_else(|| stored.timeouts.take());

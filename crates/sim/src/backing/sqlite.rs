@@ -144,7 +144,8 @@ impl Sqlite {
             self.tickets
         });
         if !events.is_empty() {
-            let accepted = self.wait(self.store.accept(Accept { now, events, idempotency: None }));
+            let accepted =
+                self.wait(self.store.accept(Accept { now, events, idempotency: None, outbox: None }));
             let all = expected.iter().map(|event| Item::New(*event)).collect();
             assert_eq!(accepted, Accepted::Stored(all), "every event is new");
         }
@@ -251,10 +252,11 @@ impl Sqlite {
                         attempt,
                     });
                 }
-                Op::Save { lane, state, timeouts } => record.lanes.push(LaneSave {
+                Op::Save { lane, state, timeouts, .. } => record.lanes.push(LaneSave {
                     destination: self.destinations[lane.index()].no,
                     state: Some(state.clone()),
                     timeouts: timeouts.clone(),
+                    in_flight: 0,
                 }),
             }
         }

@@ -13,7 +13,7 @@ use tidegate_core::id::{DeliveryId, EventId};
 use tidegate_core::lane::{LaneState, LastStop};
 use tidegate_core::policy::Policy;
 use tidegate_core::refill::Refill;
-use tidegate_core::sequence::Sequence;
+use tidegate_core::sequence::{Sequence, Share};
 use tidegate_core::settle::{Incoming, accept};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
 use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Effect, Input, LaneId, Sending};
@@ -36,6 +36,7 @@ enum Event {
     Arrive(u32),
     Answer(u32),
     Commit,
+    Hear(u32),
     Wake,
     ReadRefill(LaneId, u32),
     HandRefill(LaneId, u32),
@@ -84,6 +85,8 @@ pub struct Sim<O> {
     effects: Vec<Effect>,
     ops: Vec<Op>,
     commit_planned: bool,
+    /// Commits that readers see, and the machine has not heard of.
+    unheard: VecDeque<Vec<Input>>,
     flights: Vec<Option<Flight>>,
     free: Vec<u32>,
     refills: Vec<Option<Refill>>,
@@ -138,6 +141,7 @@ impl<O: Observer> Sim<O> {
             effects: Vec::new(),
             ops: Vec::new(),
             commit_planned: false,
+            unheard: VecDeque::new(),
             flights: Vec::new(),
             free: Vec::new(),
             refills: Vec::new(),
@@ -249,6 +253,7 @@ impl<O: Observer> Sim<O> {
             Event::Arrive(publisher) => self.arrive(publisher),
             Event::Answer(flight) => self.answered(flight),
             Event::Commit => self.commit(),
+            Event::Hear(life) => self.hear(life),
             Event::Wake => self.wake(at),
             Event::ReadRefill(lane, life) => self.read_refill(lane, life),
             Event::HandRefill(lane, refill) => self.hand_refill(lane, refill),
@@ -386,7 +391,7 @@ impl<O: Observer> Sim<O> {
 
     /// The first of `count` numbers in a row.
     fn number(&mut self, count: u64) -> Sequence {
-        let (first, last) = self.sequence.next(self.now().wall, count);
+        let (first, last) = self.sequence.next(self.now().wall, count, Share::All);
         self.sequence = last;
         first
     }

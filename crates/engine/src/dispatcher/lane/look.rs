@@ -12,7 +12,7 @@ use tidegate_core::refill::Wanted;
 use tidegate_core::time::{Now, Timestamp};
 
 use super::super::{AccountNo, LaneId};
-use super::{Lane, Mark};
+use super::{Lane, Mark, Presence};
 
 impl Lane {
     /// Its number.
@@ -46,6 +46,10 @@ impl Lane {
     /// The policy in force, to keep.
     pub fn shared_policy(&self) -> Arc<Policy> {
         Arc::clone(&self.policy)
+    }
+    /// Who works it.
+    pub const fn presence(&self) -> Presence {
+        self.presence
     }
     /// Whether its destination was deleted.
     pub const fn is_retired(&self) -> bool {

@@ -1,14 +1,54 @@
 //! What people want of a lane and of single deliveries.
 
 use tidegate_core::delivery::{Delivery, End, Status, Withdrawn};
+use tidegate_core::lane::LaneState;
 use tidegate_core::order::{Line, Ordering};
 use tidegate_core::time::Now;
 
 use super::super::queue::Queue;
 use super::super::{Command, Effect};
-use super::{Lane, RETIRED};
+use super::{Lane, Presence, RETIRED};
 
 impl Lane {
+    /// This node works it from now on, from the state that the store has. What waits is in the store.
+    pub(in crate::dispatcher) fn take(&mut self, state: LaneState) {
+        self.leave();
+        self.presence = Presence::Here;
+        self.state = state;
+        self.queue = Queue::new(true);
+        self.halt_lines();
+    }
+
+    /// Nothing starts any more; what is in flight ends here.
+    pub(in crate::dispatcher) fn pass(&mut self) {
+        if self.presence == Presence::Here {
+            self.presence = Presence::Passing;
+            self.queue = Queue::new(false);
+        }
+    }
+
+    /// Another node works it: nothing of it is this node's business any more.
+    pub(in crate::dispatcher) fn leave(&mut self) {
+        self.presence = Presence::Elsewhere;
+        self.queue = Queue::new(false);
+        self.flights.clear();
+        self.unsaved.clear();
+        (self.saved, self.crowded, self.stalled) = (self.mark.settles, false, false);
+        (self.state.in_flight, self.state.unsaved_starts) = (0, 0);
+    }
+
+    /// What is here may not be all: ask the store.
+    pub(in crate::dispatcher) fn look_again(&mut self) {
+        self.queue.look_again();
+    }
+
+    /// What another node has stored of it.
+    pub(in crate::dispatcher) fn show(&mut self, state: LaneState) {
+        if self.presence == Presence::Elsewhere {
+            self.state = state;
+        }
+    }
+
     pub(in crate::dispatcher) fn command(&mut self, now: Now, command: Command, effects: &mut Vec<Effect>) {
         let since = now.wall;
         match command {

@@ -129,11 +129,13 @@ impl Queue {
     }
 
     /// What is here may not be all: ask, at the next look.
-    pub(super) fn look_again(&mut self) {
+    pub(in crate::dispatcher) fn look_again(&mut self) {
         self.timed_from = Some(Timestamp::MIN);
+        self.leave(|left| left.timed_from = Some(Timestamp::MIN));
     }
 
-    fn has(&self, delivery: &Delivery, policy: &Policy) -> bool {
+    /// Whether it waits here.
+    pub(in crate::dispatcher) fn has(&self, delivery: &Delivery, policy: &Policy) -> bool {
         let behind = || {
             let line = policy.ordering.line(delivery)?;
             self.lines.get(&line)?.behind.get(&delivery.place)

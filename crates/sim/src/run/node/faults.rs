@@ -32,6 +32,7 @@ impl<O: Observer> Sim<O> {
         self.life += 1;
         self.down = true;
         self.inbox.clear();
+        self.unheard.clear();
         self.commit_planned = false;
         self.events.retain(|Reverse((.., event))| *event != Event::Commit);
         self.refills.iter_mut().for_each(|refill| *refill = None);
@@ -78,15 +79,10 @@ impl<O: Observer> Sim<O> {
         self.sequence = sequence;
         self.dispatcher = Dispatcher::new(self.slots);
         for ((account, policy), lane) in self.policies.clone().into_iter().zip(lanes) {
-            let known = lane.saved.is_some();
-            let state = match lane.saved {
-                Some(saved) => saved.restore(&policy, now, last_stop),
-                None => LaneState::new(&policy, now),
-            };
+            let saved = lane.saved.unwrap_or_else(|| LaneState::new(&policy, now).save(&policy, now));
+            let state = saved.restore(&policy, now, last_stop);
             let id = self.dispatcher.open(account, policy, state, lane.backlog);
-            if known {
-                self.save_lane(id, false);
-            }
+            self.save_lane(id, false);
         }
         self.tell(&Note::Restarted);
         for publisher in std::mem::take(&mut self.unsent) {

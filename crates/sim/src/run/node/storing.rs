@@ -14,6 +14,9 @@ use super::{Commit, Event, Note, Observer, Op, SWEEP_AFTER, Sim, salt};
 /// What timeouts have learned is large and changes slowly: a crash may cost this much of it.
 const TIMEOUTS_EVERY: Millis = Millis::minutes(1);
 
+/// The machine hears of a commit within so many milliseconds; a refill that is read meanwhile may be here first.
+const HEARD_WITHIN: u64 = 4;
+
 /// What was handed to the store of a lane, so that nothing is written twice.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
@@ -54,7 +57,8 @@ impl<O: Observer> Sim<O> {
                 kept.timeouts_at = now.mono;
             }
             kept.state.clone_from(&state);
-            self.write(Op::Save { lane, state, timeouts });
+            let mark = machine.mark();
+            self.write(Op::Save { lane, state, timeouts, mark });
         }
     }
 
@@ -75,28 +79,44 @@ impl<O: Observer> Sim<O> {
         }
     }
 
-    /// The group is durable: whoever waited for that hears of it.
+    /// The group is durable, and readers see it: whoever waited for that hears of it, after a moment.
     pub(super) fn commit(&mut self) {
         self.commit_planned = false;
         let mut group = std::mem::take(&mut self.ops);
         self.backing.commit(self.now().wall, &mut group);
+        let mut news = Vec::new();
         for op in group.drain(..) {
             match op {
                 Op::Accept { lane, delivery, .. } => {
                     self.tell(&Note::Accepted(lane, &delivery));
-                    self.inbox.push_back(Input::Accepted { lane, delivery: *delivery });
+                    news.push(Input::Accepted { lane, delivery: *delivery });
                 }
                 Op::Settle { lane, delivery, mark, changed, .. } => {
                     if changed {
                         self.tell(&Note::Settled(lane, &delivery));
                     }
-                    self.inbox.push_back(Input::Saved { lane, mark });
+                    news.push(Input::Saved { lane, mark });
                 }
-                Op::Save { .. } => {}
+                Op::Save { lane, mark, .. } => news.push(Input::Saved { lane, mark }),
             }
         }
         // Its room is for the next group.
         self.ops = group;
+        match self.commit {
+            Commit::Instant => self.inbox.extend(news),
+            Commit::Grouped(_) => {
+                self.unheard.push_back(news);
+                let wait = self.chance.below(HEARD_WITHIN).cast_signed();
+                self.plan_at(self.mono + wait, Event::Hear(self.life));
+            }
+        }
+    }
+
+    /// The machine hears of the next commit: in their order, whichever of them took longer.
+    pub(super) fn hear(&mut self, life: u32) {
+        if life == self.life {
+            self.inbox.extend(self.unheard.pop_front().into_iter().flatten());
+        }
     }
 
     pub(super) fn refill(&mut self, lane: LaneId) {
