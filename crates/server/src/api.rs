@@ -20,7 +20,7 @@ mod metrics;
 mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod page;
-mod publish;
+pub(crate) mod publish;
 mod replays;
 mod routes;
 mod schedules;

@@ -12,6 +12,7 @@
 mod apply;
 mod entry;
 mod load;
+mod refresh;
 mod routing;
 mod settings;
 mod state;

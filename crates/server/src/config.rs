@@ -22,6 +22,12 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// Where everything is kept.
     pub(crate) data_dir: PathBuf,
+    /// The database, if everything is kept in PostgreSQL.
+    pub(crate) database_url: Option<Secret>,
+    /// A direct connection to it for notices.
+    pub(crate) database_listen_url: Option<Secret>,
+    /// What this server is called among several.
+    pub(crate) node_name: Option<String>,
     /// Ranges that may be sent to although they are not public.
     pub(crate) allow_destinations: Vec<IpNet>,
     /// Refuse http URLs.
@@ -60,6 +66,23 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
     /// Which log lines: `info`, `tidegate=debug`.
     pub(crate) log_level: String,
+}
+
+/// Something that no log may show.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    /// It.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(not shown)")
+    }
 }
 
 /// How log lines look.

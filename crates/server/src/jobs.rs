@@ -52,6 +52,20 @@ pub(crate) fn resume(app: &App, jobs: Vec<Job>, left_over: Vec<Deleted>) {
     clear::take_up(app, left_over);
 }
 
+/// Takes up the jobs of nodes that are gone, for as long as the server runs.
+pub(crate) async fn adopt(app: App) {
+    if app.engine.cluster().is_none() {
+        return;
+    }
+    while !*app.leaving.borrow() {
+        tokio::time::sleep(AGAIN).await;
+        match app.engine.store().adopt_jobs().await {
+            Ok(jobs) => jobs.into_iter().for_each(|job| start(&app, job)),
+            Err(error) => tracing::debug!(%error, "jobs of other nodes cannot be looked for"),
+        }
+    }
+}
+
 /// Begins, or goes on with, a job that is stored already.
 pub(crate) fn start(app: &App, job: Job) {
     let (stop, stopped) = watch::channel(false);

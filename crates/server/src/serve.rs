@@ -7,12 +7,13 @@
 
 mod bootstrap;
 mod http;
+mod refresh;
 mod sending;
 mod signals;
 mod unread;
 
 use std::fs::DirBuilder;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +21,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tidegate_core::time::Millis;
-use tidegate_engine::{Engine, EngineConfig, Started};
+use tidegate_engine::{Engine, EngineConfig, Place, Started};
 use tidegate_store::catalogue::Destination;
+use tidegate_store::cluster::Identity;
 use tokio::sync::watch;
 
 use self::signals::Signals;
@@ -48,17 +50,19 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         format!("cannot listen on {}: is another server running there? (--listen)", config.listen)
     })?;
     make_directory(&config.data_dir)?;
+    let address = listener.local_addr()?;
     let (engine, mut started) = tidegate_engine::start(EngineConfig {
-        data_dir: config.data_dir.clone(),
+        place: place(&config, address),
         slots: config.max_in_flight,
         readers: READERS,
         retention: config.retention,
-        sender: sending::configure(&config, listener.local_addr()?)?,
-    })?;
+        sender: sending::configure(&config, address)?,
+    })
+    .await?;
     let (leave, leaving) = watch::channel(false);
     let jobs = std::mem::take(&mut started.jobs);
     let left_over = started.catalogue.deleted.iter().filter(|deleted| deleted.has_open).copied().collect();
-    let app = assemble(&config, engine.clone(), started, leaving)?;
+    let app = assemble(&config, engine.clone(), started, leaving).await?;
     let greeting = bootstrap::first_key(&app).await?;
     if config.paused {
         let paused = api::settings::pause_all(&app).await;
@@ -66,8 +70,10 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     }
     engine.go();
     jobs::resume(&app, jobs, left_over);
-    let address = listener.local_addr()?;
-    tracing::info!(%address, data_dir = %config.data_dir.display(), version = env!("CARGO_PKG_VERSION"), "ready");
+    tokio::spawn(refresh::follow(app.clone()));
+    tokio::spawn(api::publish::outbox::follow(app.clone()));
+    tokio::spawn(jobs::adopt(app.clone()));
+    tracing::info!(%address, node = config.node_name, data_dir = %config.data_dir.display(), database = config.database_url.is_some(), version = env!("CARGO_PKG_VERSION"), "ready");
     if let Some(key) = greeting {
         bootstrap::greet(&key, address)?;
     }
@@ -86,6 +92,23 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Where everything is kept.
+fn place(config: &Config, address: SocketAddr) -> Place {
+    let Some(url) = &config.database_url else { return Place::Directory(config.data_dir.clone()) };
+    let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name = config.node_name.clone().unwrap_or_else(|| format!("{}:{}", machine(), address.port()));
+    Place::Database {
+        url: url.reveal().to_owned(),
+        listen_url: config.database_listen_url.as_ref().map(|url| url.reveal().to_owned()),
+        max_event_bytes: config.max_event_bytes as u64,
+        identity: Identity {
+            name,
+            address: address.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+    }
+}
+
 /// Payloads and secrets lie there: nobody else may look in. A directory that is there already is left as it is.
 fn make_directory(path: &Path) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -97,13 +120,19 @@ async fn stop(calls: http::Left, engine: &Engine, drain_limit: Millis) {
     engine.shutdown(Duration::from_millis(drain_limit.get().max(0).unsigned_abs())).await;
 }
 
-fn assemble(
+async fn assemble(
     config: &Arc<Config>,
     engine: Engine,
     started: Started,
     leaving: watch::Receiver<bool>,
 ) -> anyhow::Result<App> {
     let secrets = Arc::new(open_secrets(config, &started.catalogue.destinations)?);
+    if !engine.store().fingerprint(secrets.fingerprint().as_bytes()).await? {
+        anyhow::bail!(
+            "the other servers on this database encrypt secrets with another key: give this one the same \
+             (TIDEGATE_SECRET_KEY, or secret_key_file)"
+        );
+    }
     let compiler =
         Compiler { secrets, timeout_params: config.timeout.clone(), https_only: config.https_only };
     let catalogue =

@@ -7,29 +7,26 @@ mod kit;
 
 #[path = "crash/checks.rs"]
 mod checks;
-#[path = "crash/dice.rs"]
-mod dice;
+#[path = "crash/lives.rs"]
+mod lives;
+#[path = "crash/log.rs"]
+mod log;
 #[path = "crash/producer.rs"]
 mod producer;
+#[path = "crash/rate.rs"]
+mod rate;
+#[path = "crash/repeats.rs"]
+mod repeats;
 #[path = "crash/world.rs"]
 mod world;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
-use dice::Dice;
-use kit::{Server, millis, now, secs};
+use kit::{Dice, Server, millis, secs};
+use lives::Lives;
 use producer::Ledger;
 use world::World;
-
-/// One life of the server.
-struct Life {
-    /// When its process was started.
-    from: Instant,
-    /// When it was killed; none for the last.
-    killed_at: Option<Instant>,
-}
 
 fn number_from(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -42,7 +39,7 @@ async fn killed_at_random_moments_it_loses_nothing_and_keeps_every_bound() {
     let (kills, seed) = (number_from("XTASK_KILLS", 7), number_from("XTASK_SEED", 1));
     println!("seed {seed}, {kills} kills");
     let mut dice = Dice::new(seed);
-    let mut lives = vec![Life { from: now(), killed_at: None }];
+    let mut lives = Lives::new();
     let mut server = Server::start(&[]).await;
     let world = World::build(&server).await;
     let (ledger, stop) = (Arc::new(Ledger::default()), Arc::new(AtomicBool::new(false)));
@@ -52,10 +49,10 @@ async fn killed_at_random_moments_it_loses_nothing_and_keeps_every_bound() {
         // Now and then it does not even live to be ready.
         let within = if dice.below(5) == 0 { 60 } else { 1_500 };
         tokio::time::sleep(millis(dice.below(within))).await;
-        // What it sent before it died may be seen a moment later, so the moment is taken before and not after.
-        lives.last_mut().expect("there is one").killed_at = Some(now());
+        lives.end();
         server.kill9();
-        lives.push(Life { from: now(), killed_at: None });
+        world.drained().await;
+        lives.begin();
         server.respawn();
         if dice.below(5) != 0 {
             server.ready().await;
@@ -72,7 +69,9 @@ async fn killed_at_random_moments_it_loses_nothing_and_keeps_every_bound() {
     world.come_to_rest(&server, secs(120)).await;
     let published = ledger.published();
     println!("{}", published.summary(&world));
-    checks::all(&world, &published, &lives);
+    for line in checks::all(&server, &world, &published, &lives).await {
+        println!("{line}");
+    }
     checks::api_agrees(&server, &published).await;
     println!("seed {seed}: everything holds");
 }

@@ -12,6 +12,10 @@
 
 #[path = "kit/client.rs"]
 mod client;
+#[path = "kit/dice.rs"]
+mod dice;
+#[path = "kit/postgres.rs"]
+mod postgres;
 #[path = "kit/receiver.rs"]
 mod receiver;
 #[path = "kit/server.rs"]
@@ -22,7 +26,9 @@ mod watch;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-pub(crate) use client::{Answer, Client};
+pub(crate) use client::{Answer, Client, NoAnswer};
+pub(crate) use dice::Dice;
+pub(crate) use postgres::Postgres;
 pub(crate) use receiver::{Received, Receiver, Reply};
 pub(crate) use server::Server;
 pub(crate) use watch::Watch;
@@ -41,6 +47,12 @@ pub(crate) const fn millis(millis: u64) -> Duration {
 #[expect(clippy::disallowed_methods, reason = "what is tested runs on the real clock")]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// The time by which the server measures.
+#[expect(clippy::disallowed_methods, reason = "what is tested runs on the real clock")]
+pub(crate) fn wall() -> jiff::Timestamp {
+    jiff::Timestamp::now()
 }
 
 /// Waits for a condition, and fails the test if it does not come true within the bound.

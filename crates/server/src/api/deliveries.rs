@@ -72,7 +72,7 @@ async fn read(
     let state = state::one(&app, &stored).await?;
     let timeline = timeline::of(&app, &stored, &state, &attempts).await?;
     let delivery = DeliveryView::new(&app, &stored, &state);
-    let attempts = attempts.into_iter().map(AttemptView::from).collect();
+    let attempts = attempts.iter().map(|attempt| AttemptView::new(&app, attempt)).collect();
     Ok(ok(DeliveryStory { delivery, attempts, timeline }))
 }
 

@@ -159,8 +159,8 @@ impl From<StoreError> for ApiError {
 }
 
 impl From<Stopped> for ApiError {
-    fn from(_: Stopped) -> Self {
-        Self::unavailable("the server is shutting down")
+    fn from(stopped: Stopped) -> Self {
+        Self::unavailable(stopped)
     }
 }
 

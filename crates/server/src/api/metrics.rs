@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use tidegate_core::delivery::HoldReason;
-use tidegate_core::time::Timestamp;
+use tidegate_core::time::{Millis, Timestamp};
 use tidegate_engine::metrics::{BOUNDS_US, ENDS, Histogram, OUTCOMES};
 use tidegate_store::DestinationNo;
 use tidegate_store::lane::Of;
@@ -72,7 +72,8 @@ async fn show(State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
             denied: lane.slots_denied(),
             held: lane.held(),
         };
-        view.lanes().map(see).collect::<Vec<_>>()
+        // Each node tells of what it works.
+        view.lanes().filter(|(no, _)| !view.is_elsewhere(*no)).map(see).collect::<Vec<_>>()
     });
     let lanes = look.await?;
     let mut page = Page::default();
@@ -127,6 +128,26 @@ fn counters(app: &App, page: &mut Page) {
         "Quiet hours that could not be read any more.",
         app.catalogue.schedule_errors(),
     );
+    page.counter(
+        "tidegate_stale_results_total",
+        "Results that were refused because another node worked the destination by then.",
+        status.stale,
+    );
+    page.counter(
+        "tidegate_cut_off_total",
+        "Attempts that were cut off when the server stopped, a slot moved or the lease ended: they may be made twice.",
+        metrics.cut_off.load(Relaxed),
+    );
+    if let Some(seen) = app.engine.cluster() {
+        let held = seen.holders.iter().filter(|holder| holder.is_some() && **holder == seen.me).count();
+        page.gauge("tidegate_slots", "Slots that this node works, of 256.", held as u64);
+        let there = seen.nodes.iter().filter(|row| row.lease_left > Millis::ZERO).count();
+        page.gauge("tidegate_nodes", "Nodes whose lease holds.", there as u64);
+        page.head("tidegate_slot_moves_total", "counter", "Slots that moved, by how.");
+        for (what, slots) in &seen.moved {
+            page.sample("tidegate_slot_moves_total", &[("what", what)], *slots);
+        }
+    }
     page.gauge("tidegate_store_wal_bytes", "Bytes of the write-ahead log.", status.wal_bytes);
     page.gauge(
         "tidegate_store_full",

@@ -9,6 +9,7 @@
 
 mod answer;
 mod build;
+pub(crate) mod outbox;
 mod payload;
 mod wire;
 
@@ -18,6 +19,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tidegate_core::id::EventId;
+use tidegate_core::sequence::Sequence;
+use tidegate_store::AccountNo;
 use tidegate_store::event::{Accept, Accepted, IdempotencyKey, Item, NewEvent};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -117,6 +120,12 @@ async fn publish_batch(
     accept(&app, &caller, drafts, key, &body, Shape::Batch).await
 }
 
+/// The highest number that belongs to an event.
+fn last_number(event: &NewEvent) -> Sequence {
+    let last = event.deliveries.iter().map(|(_, delivery)| delivery.id.sequence()).max();
+    last.unwrap_or(event.message.id.sequence())
+}
+
 /// Commits the events and answers.
 async fn accept(
     app: &App,
@@ -128,7 +137,7 @@ async fn accept(
 ) -> Result<Response, ApiError> {
     let (events, mut answers): (Vec<NewEvent>, Vec<Published>) =
         drafts.into_iter().map(|draft| (draft.event, draft.answer)).unzip();
-    check_quota(app, caller, &events)?;
+    check_quota(app, caller.account, &events)?;
     let events = answer::warn(app, events, &mut answers).await?;
     let idempotency = key.map(|key| {
         let endpoint = shape.endpoint();
@@ -136,7 +145,7 @@ async fn accept(
             IdempotencyKey { account: caller.account, endpoint, key, body_hash: Sha256::digest(body).into() };
         let answers = answers.clone();
         let render: tidegate_store::event::RenderAnswer =
-            Box::new(move |items| answer::render(shape, answers, items));
+            Box::new(move |items| answer::render(shape, answers.clone(), items));
         (key, render)
     });
     let ids: Vec<EventId> = match shape {
@@ -145,8 +154,12 @@ async fn accept(
     };
     let over: Vec<(usize, Over)> = events.iter().enumerate().flat_map(over).collect();
     let now = app.engine.now().wall;
-    match app.engine.store().accept(Accept { now, events, idempotency }).await? {
+    let last = events.iter().map(last_number).max();
+    match app.engine.store().accept(Accept { now, events, idempotency, outbox: None }).await? {
         Accepted::Stored(items) => {
+            if let Some(last) = last {
+                app.engine.past(last).await;
+            }
             let is_new = |index: usize| matches!(items.get(index), Some(Item::New(_)));
             let over = over.into_iter().filter(|(index, _)| is_new(*index)).map(|(_, over)| over);
             told::tell_over(app, caller.account, over);
@@ -170,6 +183,7 @@ async fn accept(
             let error = ApiError::conflict("external_event_id_taken", message).field("external_event_id");
             Err(if shape == Shape::Batch { error.within("events", index) } else { error })
         }
+        Accepted::Taken => unreachable!("a request does not come from the outbox"),
     }
 }
 
@@ -199,15 +213,15 @@ async fn count_first(
 }
 
 /// 429 where more would wait than the account may have.
-fn check_quota(app: &App, caller: &Caller, events: &[NewEvent]) -> Result<(), ApiError> {
+fn check_quota(app: &App, account: AccountNo, events: &[NewEvent]) -> Result<(), ApiError> {
     /// A queue that is full drains in seconds or in hours: asking twice a minute is enough.
     const RETRY_SECONDS: u32 = 30;
-    let Some(account) = app.catalogue.account(caller.account) else { return Err(ApiError::unauthorized()) };
-    let settings = &account.settings.document;
+    let Some(entry) = app.catalogue.account(account) else { return Err(ApiError::unauthorized()) };
+    let settings = &entry.settings.document;
     if settings.max_queued_events.is_none() && settings.max_queued_bytes.is_none() {
         return Ok(());
     }
-    let waiting = app.engine.store().waiting(tidegate_store::lane::Of::Account(caller.account));
+    let waiting = app.engine.store().waiting(tidegate_store::lane::Of::Account(account));
     let (mut deliveries, mut bytes) = (waiting.deliveries, waiting.bytes);
     for event in events {
         let count = event.deliveries.len() as u64;

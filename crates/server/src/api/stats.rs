@@ -94,7 +94,8 @@ async fn show(
     let account = caller.account;
     let destinations: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
     let count = destinations.len();
-    let inflight = app.engine.look(move |view| {
+    let asked = destinations.clone();
+    let inflight = app.engine.look_at(asked, move |view| {
         destinations.iter().filter_map(|no| view.lane(*no)).map(|lane| lane.in_flight().count()).sum()
     });
     let inflight = inflight.await?;

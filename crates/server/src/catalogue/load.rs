@@ -33,7 +33,7 @@ impl Catalogue {
         rows: Rows,
         lanes: Vec<StoredLane>,
     ) -> Result<Self, LoadError> {
-        let state = read(&compiler, max_age, rows)?;
+        let state = read(&compiler, max_age, rows, None)?;
         let mut lanes: HashMap<DestinationNo, StoredLane> =
             lanes.into_iter().map(|lane| (lane.destination, lane)).collect();
         for entry in state.destinations.values() {
@@ -50,7 +50,13 @@ impl Catalogue {
     }
 }
 
-fn read(compiler: &Compiler, max_age: Option<Millis>, rows: Rows) -> Result<State, LoadError> {
+/// What is the same as `before` is taken from there.
+pub(super) fn read(
+    compiler: &Compiler,
+    max_age: Option<Millis>,
+    rows: Rows,
+    before: Option<&State>,
+) -> Result<State, LoadError> {
     let mut state = State { max_age, ..State::default() };
     for row in rows.accounts {
         let what = row.id.to_string();
@@ -63,6 +69,13 @@ fn read(compiler: &Compiler, max_age: Option<Millis>, rows: Rows) -> Result<Stat
     for row in rows.destinations {
         // The account of a row that outlived it is gone, and the row with it.
         let Some(account) = state.accounts.get(&row.account).cloned() else { continue };
+        let same_account = before.and_then(|before| before.accounts.get(&row.account));
+        let same = before.filter(|_| same_account.is_some_and(|before| before.row == account.row));
+        let same = same.and_then(|before| before.destinations.get(&row.no)).filter(|known| known.row == row);
+        if let Some(known) = same {
+            state.put_destination(Arc::clone(known));
+            continue;
+        }
         let compiled = compiler
             .compile(&row, &account)
             .map_err(|fault| LoadError { what: format!("destination {}", row.id), fault })?;

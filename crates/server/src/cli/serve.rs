@@ -20,6 +20,15 @@ pub(super) struct Settings {
     /// Where everything is kept [default: ./tidegate-data]
     #[arg(long, value_name = "DIRECTORY")]
     data_dir: Option<String>,
+    /// A PostgreSQL database instead: postgres://user:password@host/database
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+    /// A direct connection to the database for notices [default: the same]
+    #[arg(long, value_name = "URL")]
+    database_listen_url: Option<String>,
+    /// What this server is called among several [default: the machine's name and the port]
+    #[arg(long, value_name = "NAME")]
+    node_name: Option<String>,
     /// Ranges that may be sent to although they are not public
     #[arg(long, value_name = "CIDR", num_args = 1..)]
     allow_destinations: Option<Vec<String>>,
@@ -99,6 +108,9 @@ impl Settings {
         [
             one("listen", &self.listen),
             one("data_dir", &self.data_dir),
+            one("database_url", &self.database_url),
+            one("database_listen_url", &self.database_listen_url),
+            one("node_name", &self.node_name),
             many("allow_destinations", &self.allow_destinations),
             switch("https_only", self.https_only),
             switch("paused", self.paused),

@@ -7,7 +7,7 @@ use tidegate_core::time::Millis;
 use tidegate_core::timeout::TimeoutParams;
 
 use super::layers::{Layers, Written};
-use super::{Config, LogFormat, Problems, units};
+use super::{Config, LogFormat, Problems, Secret, units};
 
 pub(super) fn read(layers: &Layers) -> Result<Config, Problems> {
     let mut reader = Reader { layers, problems: layers.problems.clone() };
@@ -19,6 +19,9 @@ pub(super) fn read(layers: &Layers) -> Result<Config, Problems> {
             ([127, 0, 0, 1], 8080).into(),
         ),
         data_dir: reader.one("data_dir").into(),
+        database_url: reader.secret("database_url"),
+        database_listen_url: reader.secret("database_listen_url"),
+        node_name: Some(reader.one("node_name")).filter(|name| !name.is_empty()),
         allow_destinations: reader.list("allow_destinations", "ranges such as 10.0.0.0/8"),
         https_only: reader.boolean("https_only"),
         retention: reader.duration("retention", Millis::seconds(1), Millis::days(365)),
@@ -65,6 +68,10 @@ impl Reader<'_> {
             Some((Written::Many(texts), _)) => texts.join(","),
             None => String::new(),
         }
+    }
+
+    fn secret(&self, key: &str) -> Option<Secret> {
+        Some(self.one(key)).filter(|text| !text.is_empty()).map(Secret)
     }
 
     fn many(&self, key: &str) -> Vec<String> {

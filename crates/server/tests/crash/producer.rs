@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::dice::Dice;
-use crate::kit::{Client, millis};
+use crate::kit::{Client, Dice, millis, now};
 use crate::world::World;
 
 /// One event that was sent to the server.
@@ -30,18 +30,32 @@ pub(crate) struct Event {
 pub(crate) struct Ledger {
     next: AtomicU64,
     events: Mutex<Vec<Event>>,
+    acknowledged: Mutex<Vec<Acknowledged>>,
+}
+
+/// A publication that was answered with 202.
+#[derive(Clone, Copy, Debug)]
+struct Acknowledged {
+    sent_at: Instant,
+    answered_at: Instant,
 }
 
 /// All that was sent, to look things up in.
 pub(crate) struct Published {
     pub(crate) events: Vec<Event>,
     pub(crate) by_number: HashMap<u64, usize>,
+    acknowledged: Vec<Acknowledged>,
 }
 
 impl Published {
     /// Events of a type that were answered with 202.
     pub(crate) fn accepted(&self, event_type: &str) -> impl Iterator<Item = &Event> {
         self.events.iter().filter(move |event| event.event_type == event_type && event.id.is_some())
+    }
+
+    /// Publications that were sent after the one moment and answered with 202 before the other.
+    pub(crate) fn acknowledged_between(&self, from: Instant, to: Instant) -> usize {
+        self.acknowledged.iter().filter(|one| one.sent_at >= from && one.answered_at <= to).count()
     }
 
     pub(crate) fn summary(&self, world: &World) -> String {
@@ -56,7 +70,8 @@ impl Ledger {
     pub(crate) fn published(&self) -> Published {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let by_number = events.iter().enumerate().map(|(index, event)| (event.number, index)).collect();
-        Published { events, by_number }
+        let acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Published { events, by_number, acknowledged }
     }
 
     fn note(&self, events: Vec<Event>) {
@@ -74,7 +89,9 @@ impl Ledger {
             _ => ("/v1/outbound-events/batch", json!({"events": bodies})),
         };
         let bytes = Bytes::from(body.to_string());
+        let sent_at = now();
         let answer = client.try_send(Method::POST, path, Some("application/json"), bytes).await;
+        let answered_at = now();
         let data = match answer {
             Ok(answer) if answer.status == 202 => answer.expect(202),
             // No answer, or a server that is not ready: whether it was accepted is not known.
@@ -95,7 +112,10 @@ impl Ledger {
             request: first,
         };
         self.note(numbers.enumerate().map(event).collect());
-        if !known {
+        if known {
+            let mut all = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(Acknowledged { sent_at, answered_at });
+        } else {
             // It was killed: there is no use in asking again at once.
             tokio::time::sleep(millis(10)).await;
         }

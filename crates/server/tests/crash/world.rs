@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, tz::TimeZone};
 use serde_json::{Value, json};
 
-use crate::kit::{Received, Receiver, Reply, Server, millis, now};
+use crate::kit::{Received, Receiver, Reply, Server, millis, now, wall};
 use crate::producer::Ledger;
 
 /// `limited` may get so many in a second …
 pub(crate) const RATE: u64 = 10;
 /// … and so many at once.
 pub(crate) const BURST: u64 = 10;
+/// … and so many at a time.
+pub(crate) const LIMITED: usize = 5;
 /// `narrow` may get so many at a time.
 pub(crate) const NARROW: usize = 3;
 
@@ -43,7 +45,7 @@ impl World {
         let specs: [(&'static str, &'static [&'static str], Value); 8] = [
             ("plain", &["plain", "shared"], json!({"max_concurrency": 20})),
             ("second", &["shared"], json!({})),
-            ("limited", &["limited"], json!({"rate_limit": limit})),
+            ("limited", &["limited"], json!({"rate_limit": limit, "max_concurrency": LIMITED})),
             ("narrow", &["narrow"], json!({"max_concurrency": NARROW})),
             ("fifo", &["fifo"], json!({"ordering": "fifo"})),
             ("keyed", &["keyed"], json!({"ordering": "key"})),
@@ -65,6 +67,13 @@ impl World {
 
     pub(crate) fn named(&self, name: &str) -> &Destination {
         self.destinations.iter().find(|destination| destination.name == name).expect("one of ours")
+    }
+
+    /// Waits until the receivers have seen the last of a server that was killed, so that each life has its own requests.
+    pub(crate) async fn drained(&self) {
+        for destination in &self.destinations {
+            destination.receiver.drained().await;
+        }
     }
 
     /// Waits until nothing waits and nothing is in flight.
@@ -119,9 +128,4 @@ fn quiet_now() -> Value {
         (wall() + SignedDuration::from_hours(hours)).to_zoned(TimeZone::UTC).strftime("%H:%M").to_string()
     };
     json!({"timezone": "UTC", "quiet_start": local(-2), "quiet_end": local(20), "bypass_event_types": ["quiet.urgent"]})
-}
-
-#[expect(clippy::disallowed_methods, reason = "the server under test lives in real time")]
-fn wall() -> Timestamp {
-    Timestamp::now()
 }

@@ -1,5 +1,7 @@
 //! A client for the API: one connection for each call, JSON both ways.
 
+use std::fmt::{self, Display, Formatter};
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,6 +36,24 @@ pub(crate) struct Answer {
     pub(crate) json: Value,
     /// The body as it came.
     pub(crate) bytes: Bytes,
+}
+
+/// Why no whole answer came.
+#[derive(Clone, Debug)]
+pub(crate) enum NoAnswer {
+    /// Nobody listens there: nothing was sent.
+    Refused,
+    /// Whether the call was received, and what came of it, is not known.
+    Lost(String),
+}
+
+impl Display for NoAnswer {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused => f.write_str("the connection was refused"),
+            Self::Lost(why) => f.write_str(why),
+        }
+    }
 }
 
 impl Answer {
@@ -113,14 +133,14 @@ impl Client {
         }
     }
 
-    /// One exchange with a body of any type. An error means that no whole answer came.
+    /// One exchange with a body of any type.
     pub(crate) async fn try_send(
         &self,
         method: Method,
         path: &str,
         content_type: Option<&str>,
         body: Bytes,
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, NoAnswer> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -132,12 +152,15 @@ impl Client {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
+        let request = request.body(Full::new(body)).map_err(|error| NoAnswer::Lost(error.to_string()))?;
         let exchange = self.exchange(request);
         tokio::time::timeout(LONGEST_CALL, exchange)
             .await
-            .map_err(|_| format!("no answer within {LONGEST_CALL:?}"))?
-            .map_err(|error| error.to_string())
+            .map_err(|_| NoAnswer::Lost(format!("no answer within {LONGEST_CALL:?}")))?
+            .map_err(|error| match error.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
+                Some(ErrorKind::ConnectionRefused) => NoAnswer::Refused,
+                _ => NoAnswer::Lost(error.to_string()),
+            })
     }
 
     async fn exchange(

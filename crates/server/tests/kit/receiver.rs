@@ -1,5 +1,7 @@
 //! Receivers: HTTP servers inside the test that remember every request, with the time it began and ended.
 
+use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,15 +11,21 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use jiff::Timestamp;
+use tokio::net::{TcpListener, TcpStream};
 
-use super::now;
+use super::{millis, now, secs, wall};
+
+/// The connections of a process that was killed end at once; we may be slow to see that.
+const LONGEST_DRAIN: Duration = secs(30);
 
 /// One request as it came in.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     /// When its body was complete.
     pub(crate) began_at: Instant,
+    /// The same by the clock on the wall.
+    pub(crate) arrived_at: Timestamp,
     /// When it was answered, or the sender went away; none while it is open.
     pub(crate) ended_at: Option<Instant>,
     pub(crate) method: String,
@@ -38,6 +46,11 @@ impl Received {
     /// `webhook-id`: the event.
     pub(crate) fn event_id(&self) -> &str {
         self.header("webhook-id").unwrap_or_default()
+    }
+
+    /// `tidegate-delivery`: the event on its way to this receiver.
+    pub(crate) fn delivery_id(&self) -> &str {
+        self.header("tidegate-delivery").unwrap_or_default()
     }
 
     /// `tidegate-attempt`: 1 for the first request.
@@ -86,9 +99,21 @@ type Behaviour = dyn Fn(&Received) -> Reply + Send + Sync;
 struct Book {
     received: Mutex<Vec<Received>>,
     behaviour: Mutex<Arc<Behaviour>>,
+    /// Connections that are open, by who opened them.
+    peers: Mutex<HashSet<SocketAddr>>,
 }
 
 impl Book {
+    fn peers(&self) -> MutexGuard<'_, HashSet<SocketAddr>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether only this one has a connection.
+    fn is_alone(&self, peer: SocketAddr) -> bool {
+        let peers = self.peers();
+        peers.len() == 1 && peers.contains(&peer)
+    }
+
     fn received(&self) -> MutexGuard<'_, Vec<Received>> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +142,8 @@ impl Receiver {
     pub(crate) async fn start(behaviour: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let book = Arc::new(Book { received: Mutex::default(), behaviour: Mutex::new(Arc::new(behaviour)) });
+        let behaviour = Mutex::new(Arc::new(behaviour) as Arc<Behaviour>);
+        let book = Arc::new(Book { received: Mutex::default(), behaviour, peers: Mutex::default() });
         let accepting = tokio::spawn(accept(listener, book.clone()));
         Self { url, book, accepting }
     }
@@ -125,6 +151,18 @@ impl Receiver {
     /// From now on it answers as `behaviour` says.
     pub(crate) fn behave(&self, behaviour: impl Fn(&Received) -> Reply + Send + Sync + 'static) {
         *self.book.behaviour() = Arc::new(behaviour);
+    }
+
+    /// Waits until all that was sent by senders that are gone has come in, and all their connections have ended.
+    pub(crate) async fn drained(&self) {
+        let own = TcpStream::connect(self.url.trim_start_matches("http://")).await.expect("it listens");
+        let address = own.local_addr().expect("it is connected");
+        let began = now();
+        // Connections are accepted in their order: when our own is, all before it were.
+        while !self.book.is_alone(address) {
+            assert!(began.elapsed() < LONGEST_DRAIN, "connections of a sender that is gone do not end");
+            tokio::time::sleep(millis(1)).await;
+        }
     }
 
     /// All that came in so far, in that order.
@@ -139,15 +177,17 @@ impl Receiver {
 }
 
 async fn accept(listener: TcpListener, book: Arc<Book>) {
-    while let Ok((stream, _)) = listener.accept().await {
+    while let Ok((stream, peer)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
         let book = book.clone();
+        book.peers().insert(peer);
         tokio::spawn(async move {
             let service = service_fn(|request| answer(request, &book));
             // An error means that the sender went away, as a killed one does.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
+            book.peers().remove(&peer);
         });
     }
 }
@@ -157,6 +197,7 @@ async fn answer(request: Request<Incoming>, book: &Book) -> Result<Response<Full
     let body = body.collect().await?.to_bytes();
     let mut received = Received {
         began_at: now(),
+        arrived_at: wall(),
         ended_at: None,
         method: head.method.to_string(),
         path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),

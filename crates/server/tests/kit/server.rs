@@ -27,6 +27,7 @@ pub(crate) struct Server {
     pub(crate) data_dir: PathBuf,
     client: Client,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     child: Child,
     home: PathBuf,
 }
@@ -54,6 +55,11 @@ impl Drop for Server {
 impl Server {
     /// Starts a server on an empty store and waits until it is ready. Deliveries to the loopback addresses are allowed.
     pub(crate) async fn start(extra_arguments: &[&str]) -> Self {
+        Self::start_in(&[], extra_arguments).await
+    }
+
+    /// The same, with more in its environment.
+    pub(crate) async fn start_in(environment: &[(&str, &str)], extra_arguments: &[&str]) -> Self {
         let home = fresh_directory();
         let data_dir = home.join("data");
         let address = format!("127.0.0.1:{}", free_port());
@@ -63,8 +69,11 @@ impl Server {
         arguments.extend(["--data-dir".to_owned(), data_dir.display().to_string()]);
         arguments.extend(extra_arguments.iter().map(|argument| (*argument).to_owned()));
         let client = Client::new(&base_url, KEY);
-        let child = spawn(&arguments, &home);
-        let mut server = Self { base_url, key: KEY.to_owned(), data_dir, client, arguments, child, home };
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment: Vec<_> = environment.iter().map(own).collect();
+        let child = spawn(&arguments, &environment, &home);
+        let key = KEY.to_owned();
+        let mut server = Self { base_url, key, data_dir, client, arguments, environment, child, home };
         server.ready().await;
         server
     }
@@ -90,10 +99,24 @@ impl Server {
         let _ = self.child.wait();
     }
 
+    /// Freezes it (SIGSTOP): its sockets stay open, and it does nothing.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on after [`Server::pause`].
+    pub(crate) fn wake(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a child has an id");
+        kill_process(pid, signal).expect("it runs");
+    }
+
     /// Asks it to end (SIGTERM), waits, and says whether it ended well.
     pub(crate) async fn stop(&mut self) -> bool {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a child has an id");
-        kill_process(pid, Signal::TERM).expect("it runs");
+        self.signal(Signal::TERM);
         let began = now();
         loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
@@ -112,7 +135,7 @@ impl Server {
 
     /// The same without waiting until it is ready.
     pub(crate) fn respawn(&mut self) {
-        self.child = spawn(&self.arguments, &self.home);
+        self.child = spawn(&self.arguments, &self.environment, &self.home);
     }
 
     /// Starts it again with other extra arguments.
@@ -139,11 +162,13 @@ impl Server {
     }
 }
 
-fn spawn(arguments: &[String], home: &Path) -> Child {
+/// It dies with the thread that starts it, so that nothing is left of a test that is killed.
+fn spawn(arguments: &[String], environment: &[(String, String)], home: &Path) -> Child {
     let log = File::options().create(true).append(true).open(home.join("log")).expect("the log opens");
     // The benchmarks run these tests with the release binary.
     let binary = std::env::var_os("XTASK_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into());
-    let mut command = Command::new(binary);
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(binary);
     // What tells the tests where their tools are is no setting of the server, which would refuse it.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
         command.env_remove(name);
@@ -152,6 +177,7 @@ fn spawn(arguments: &[String], home: &Path) -> Child {
         .args(arguments)
         .current_dir(home)
         .env("TIDEGATE_BOOTSTRAP_KEY", KEY)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a second handle"))
         .stderr(log)
@@ -171,7 +197,7 @@ fn fresh_directory() -> PathBuf {
 }
 
 /// A port that was free a moment ago. A later restart must get the same one, so it cannot be left to the server.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").port()
 }

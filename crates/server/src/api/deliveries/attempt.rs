@@ -11,7 +11,7 @@ use tidegate_store::delivery::StoredAttempt;
 use utoipa::ToSchema;
 
 use crate::api::as_text;
-use crate::api::nodes::THIS_NODE;
+use crate::api::{App, nodes};
 
 /// Header names and values; several values of one name are joined by commas.
 pub(crate) type Headers = BTreeMap<String, String>;
@@ -58,13 +58,14 @@ pub(crate) struct AttemptView {
     /// Whether it counts against `max_attempts`.
     counted: bool,
     /// Which node made it.
-    #[schema(value_type = String)]
-    node: &'static str,
+    node: String,
 }
 
-impl From<StoredAttempt> for AttemptView {
-    fn from(attempt: StoredAttempt) -> Self {
+impl AttemptView {
+    /// As people see it.
+    pub(crate) fn new(app: &App, attempt: &StoredAttempt) -> Self {
         Self {
+            node: nodes::name_of(app, attempt.id.sequence(), attempt.started_at),
             id: attempt.id,
             delivery_id: attempt.delivery,
             number: attempt.number,
@@ -78,7 +79,6 @@ impl From<StoredAttempt> for AttemptView {
             response_body: body(&attempt.response_body),
             probe: attempt.probe.map(Probe::word),
             counted: attempt.outcome.uses_attempt(),
-            node: THIS_NODE,
         }
     }
 }

@@ -52,6 +52,13 @@ pub(crate) struct ExplanationView {
     #[serde(serialize_with = "as_optional_text")]
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     estimated_at: Option<Timestamp>,
+    /// The node that works its destination; null where there is only one.
+    #[schema(required = true)]
+    node: Option<String>,
+    /// When the state behind this was stored, if another node works the destination. Null: it is of this moment.
+    #[serde(serialize_with = "as_optional_text")]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    as_of: Option<Timestamp>,
     /// When it goes stale.
     #[serde(serialize_with = "as_optional_text")]
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
@@ -89,6 +96,8 @@ pub(crate) struct QueuePlace {
 /// A lane as an estimate needs it.
 struct Lane {
     now: Now,
+    /// When its state was stored, if another node works it.
+    as_of: Option<Timestamp>,
     policy: std::sync::Arc<Policy>,
     state: LaneState,
     /// Those in flight that were before it.
@@ -122,6 +131,8 @@ pub(super) async fn explain(
         gates: Vec::new(),
         queue: None,
         estimated_at: None,
+        node: crate::api::nodes::worker_of(&app, stored.destination),
+        as_of: None,
         expires_at: stored.delivery.expires_at,
         will_expire: standing.will_expire,
     };
@@ -144,12 +155,13 @@ async fn estimate(
         .gates
         .iter()
         .any(|view| matches!(view.hold, Some(Hold::CircuitOpen { .. } | Hold::Throttled { .. })));
-    let look = app.engine.look(move |view| {
+    let look = app.engine.look_at([no], move |view| {
         let lane = view.lane(no)?;
         // In a line, whatever is before it goes before it, in flight or not.
         let in_line = lane.policy().ordering.line(&delivery).is_some();
         Some(Lane {
             now: view.now,
+            as_of: view.as_of(no),
             policy: lane.shared_policy(),
             state: lane.state().clone(),
             under_way: if in_line { 0 } else { lane.in_flight_before(&delivery) as u64 },
@@ -157,6 +169,7 @@ async fn estimate(
         })
     });
     let Some(lane) = look.await? else { return Ok(()) };
+    view.as_of = lane.as_of;
     let by = opens.unwrap_or(lane.now.wall);
     let counted = app.engine.store().ahead(no, &stored.delivery, &lane.policy, by, MAX_AHEAD).await?;
     let ahead = match lane.probe {

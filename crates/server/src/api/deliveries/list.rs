@@ -178,7 +178,7 @@ async fn lanes(
     let mut found = Vec::new();
     for some in all.chunks(LANES_AT_ONCE) {
         let some = some.to_vec();
-        let look = app.engine.look(move |view| {
+        let look = app.engine.look_at(some.clone(), move |view| {
             let fits = |no: &DestinationNo| view.lane(*no).is_some_and(|lane| fits(view.now, lane));
             some.into_iter().filter(fits).collect::<Vec<_>>()
         });

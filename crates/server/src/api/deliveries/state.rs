@@ -1,5 +1,7 @@
 //! How a delivery stands right now: its own state from the store, and what its lane says.
 
+use std::collections::BTreeSet;
+
 use tidegate_core::delivery::{Delivery, End, HoldReason, Late, OwnTime, Status, Withdrawn};
 use tidegate_core::gate::{Decision, Explanation, Hold};
 use tidegate_core::time::Timestamp;
@@ -73,7 +75,8 @@ pub(crate) async fn many(app: &App, stored: &[StoredDelivery]) -> Result<Vec<Sta
         if asked.is_empty() {
             continue;
         }
-        let told = app.engine.look(move |view| {
+        let lanes: BTreeSet<DestinationNo> = asked.iter().map(|(_, no, ..)| *no).collect();
+        let told = app.engine.look_at(lanes, move |view| {
             let tell = |(index, no, delivery, deleted): &(usize, DestinationNo, Delivery, bool)| {
                 (*index, look(view, *no, delivery, *deleted))
             };

@@ -106,7 +106,7 @@ fn retried(before: &StoredAttempt, after: &StoredAttempt) -> Moment {
 
 /// What has kept its destination from sending up to now, if something does: no row of the log yet.
 async fn current_hold(app: &App, no: DestinationNo, to: Timestamp) -> Result<Option<HoldRow>, ApiError> {
-    let held = app.engine.look(move |view| view.lane(no).and_then(|lane| lane.held())).await?;
+    let held = app.engine.look_at([no], move |view| view.lane(no).and_then(|lane| lane.held())).await?;
     let row = |(reason, since)| HoldRow { destination: no, reason, since, until: app.engine.now().wall };
     Ok(held.map(row).filter(|row| row.since < to))
 }

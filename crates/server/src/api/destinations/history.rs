@@ -81,7 +81,9 @@ pub(super) async fn holds(
     let position = |at: Timestamp| u128::try_from(at.as_millis()).unwrap_or(0);
     let next_cursor = rows.last().filter(|_| more).map(|row| list.encode(position(row.since)));
     let current = if asked_to.is_none_or(|to| app.engine.now().wall < to) {
-        app.engine.look(move |view| view.lane(no).and_then(tidegate_engine::dispatcher::Lane::held)).await?
+        app.engine
+            .look_at([no], move |view| view.lane(no).and_then(tidegate_engine::dispatcher::Lane::held))
+            .await?
     } else {
         None
     };
@@ -129,6 +131,6 @@ pub(super) async fn attempts(
     let before = params.cursor.and_then(|at| u64::try_from(at).ok()).map(Sequence::from_stored);
     let page = app.engine.store().destination_attempts(no, before, params.limit).await?;
     let next_cursor = page.next.map(|next| list.encode(u128::from(next.get())));
-    let items = page.items.into_iter().map(AttemptView::from).collect();
+    let items = page.items.iter().map(|attempt| AttemptView::new(&app, attempt)).collect();
     Ok(ok(ListAnswer { items, next_cursor, total }))
 }

@@ -2,8 +2,9 @@
 
 use tidegate_core::delivery::HoldReason;
 use tidegate_core::gate::{self, Hold};
-use tidegate_core::time::{Now, Timestamp};
+use tidegate_core::time::Timestamp;
 use tidegate_core::timeout::TimeoutReport;
+use tidegate_engine::View;
 use tidegate_engine::dispatcher::Lane;
 use tidegate_store::DestinationNo;
 
@@ -30,10 +31,13 @@ pub(super) struct Snapshot {
     pub(super) in_flight: u32,
     /// How long an attempt may take.
     pub(super) timeout: TimeoutReport,
+    /// When this was stored, if another node works it.
+    pub(super) as_of: Option<Timestamp>,
 }
 
 impl Snapshot {
-    fn of(now: Now, lane: &Lane) -> Self {
+    fn of(view: &View<'_>, no: DestinationNo, lane: &Lane) -> Self {
+        let now = view.now;
         let (policy, state) = (lane.policy(), lane.state());
         let since = |hold: &Hold| match hold {
             Hold::Paused { since } | Hold::AccountPaused { since } | Hold::Disabled { since, .. } => {
@@ -54,9 +58,10 @@ impl Snapshot {
             status: gate::status(now, policy, state).word(),
             throttled_until: throttled.and_then(Hold::until),
             episodes: state.throttle.episodes(),
-            in_flight: state.in_flight,
+            in_flight: view.in_flight_of(no),
             timeout: state.timeouts.report(&policy.timeout, &policy.timeout_params),
             holds: holds.into_iter().map(|hold| (hold, since(&hold))).collect(),
+            as_of: view.as_of(no),
         }
     }
 }
@@ -69,11 +74,12 @@ pub(super) async fn snapshots(
     let mut all = Vec::with_capacity(destinations.len());
     for some in destinations.chunks(AT_ONCE) {
         let some = some.to_vec();
-        let look = move |view: &tidegate_engine::View<'_>| {
-            let snapshot = |no: &DestinationNo| view.lane(*no).map(|lane| Snapshot::of(view.now, lane));
+        let asked = some.clone();
+        let look = move |view: &View<'_>| {
+            let snapshot = |no: &DestinationNo| view.lane(*no).map(|lane| Snapshot::of(view, *no, lane));
             some.iter().map(snapshot).collect::<Vec<_>>()
         };
-        all.extend(app.engine.look(look).await?);
+        all.extend(app.engine.look_at(asked, look).await?);
     }
     Ok(all)
 }

@@ -102,7 +102,7 @@ pub(super) async fn latency(
     PathText(name): PathText,
 ) -> Result<axum::Json<Data<Latency>>, ApiError> {
     let no = find(&app, &caller, &name)?.row.no;
-    let look = app.engine.look(move |view| {
+    let look = app.engine.look_at([no], move |view| {
         let lane = view.lane(no)?;
         let (policy, timeouts) = (lane.policy(), &lane.state().timeouts);
         let report = timeouts.report(&policy.timeout, &policy.timeout_params);

@@ -30,7 +30,7 @@ pub(super) async fn is_disabled(app: &App, entry: &DestinationEntry) -> Result<b
 
 async fn see(app: &App, entry: &DestinationEntry) -> Result<Seen, ApiError> {
     let no = entry.row.no;
-    let look = app.engine.look(move |view| {
+    let look = app.engine.look_at([no], move |view| {
         let lane = view.lane(no);
         (lane.map(|lane| lane.state().standing), lane.map_or(0, |lane| lane.halted().len()))
     });

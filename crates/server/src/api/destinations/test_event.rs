@@ -77,8 +77,9 @@ pub(super) async fn test(
 ) -> Result<axum::Json<Data<TestResult>>, ApiError> {
     let entry = find(&app, &caller, &name)?;
     let no = entry.row.no;
-    let timeout =
-        app.engine.look(move |view| view.lane(no).map(|lane| lane.state().timeout(lane.policy(), None)));
+    let timeout = app
+        .engine
+        .look_at([no], move |view| view.lane(no).map(|lane| lane.state().timeout(lane.policy(), None)));
     let timeout = timeout.await?.unwrap_or(entry.policy.timeout_params.default);
     let now = app.engine.now().wall;
     let first = app.engine.number(2);

@@ -105,6 +105,13 @@ pub(crate) struct DestinationView {
     queued_events: u64,
     /// Requests in flight.
     inflight: u32,
+    /// The node that works it; null where there is only one.
+    #[schema(required = true)]
+    node: Option<String>,
+    /// When the state shown here was stored, if another node works it: seconds ago at most. Null: it is of this moment.
+    #[serde(serialize_with = "as_optional_text")]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    as_of: Option<Timestamp>,
     /// When the oldest of the queued ones was accepted.
     #[serde(serialize_with = "as_optional_text")]
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
@@ -265,6 +272,8 @@ async fn show(
         consecutive_throttles: lane.as_ref().map_or(0, |lane| lane.episodes),
         queued_events: waiting.saturating_sub(u64::from(inflight)),
         inflight,
+        node: crate::api::nodes::worker_of(app, no),
+        as_of: lane.as_ref().and_then(|lane| lane.as_of),
         oldest_queued_at,
         timeout: TimeoutView::from(&lane.as_ref().map_or_else(report, |lane| lane.timeout)),
         success_rate_24h: rate(|tally| tally.successes),

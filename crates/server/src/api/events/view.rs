@@ -93,7 +93,8 @@ pub(super) async fn story(app: &App, event: &StoredEvent) -> Result<EventStory, 
     let (deliveries, standings) = deliveries(app, event).await?;
     let store = app.engine.store();
     let attempts = deliveries.iter().take(MAX_SHOWN).map(|stored| store.attempts(stored.delivery.id));
-    let attempts = try_join_all(attempts).await?.into_iter().flatten().map(AttemptView::from).collect();
+    let attempts = try_join_all(attempts).await?.into_iter().flatten();
+    let attempts = attempts.map(|attempt| AttemptView::new(app, &attempt)).collect();
     let shown = deliveries.iter().zip(&standings);
     Ok(EventStory {
         event: show(event, status(&deliveries, &standings)),

@@ -1,0 +1,110 @@
+//! Events that applications published in SQL, within their own transactions: accepted through the same rules as those that come
+//! over HTTP, under the id that `tidegate.publish` returned.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tidegate_store::event::{Accept, Accepted};
+use tidegate_store::outbox::Outboxed;
+use tidegate_store::{AccountNo, StoreError};
+
+use super::build::Builder;
+use super::{check_quota, wire};
+use crate::api::App;
+use crate::api::error::ApiError;
+
+/// How often the outbox is looked into.
+const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// After a look that failed.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Events that are taken at once.
+const AT_ONCE: usize = 200;
+
+/// Why an event stays in the outbox.
+enum Stays {
+    /// The rules refuse it: it is kept with the reason.
+    Refused(ApiError),
+    /// It is tried again.
+    ForNow(StoreError),
+}
+
+/// Empties the outbox, for as long as the server runs.
+pub(crate) async fn follow(app: App) {
+    if app.engine.cluster().is_none() {
+        return;
+    }
+    while !*app.leaving.borrow() {
+        let wait = match app.engine.store().outbox(AT_ONCE).await {
+            Ok(found) if found.is_empty() => LOOK_EVERY,
+            Ok(found) => accept_all(&app, found).await,
+            Err(StoreError::Closed) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the outbox cannot be read");
+                AGAIN_AFTER
+            }
+        };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// One after the other: events of one transaction keep their order.
+async fn accept_all(app: &App, found: Vec<Outboxed>) -> Duration {
+    for outboxed in found {
+        let refused = match accept(app, &outboxed).await {
+            Ok(()) => continue,
+            Err(Stays::Refused(error)) => error,
+            Err(Stays::ForNow(error)) => {
+                tracing::warn!(%error, "an event stays in the outbox for now");
+                return AGAIN_AFTER;
+            }
+        };
+        tracing::warn!(event = %outboxed.event, error = %refused, "an event that was published in SQL is refused");
+        if let Err(error) = app.engine.store().refuse_outbox(outboxed.no, refused.to_string()).await {
+            tracing::warn!(%error, "an event stays in the outbox for now");
+            return AGAIN_AFTER;
+        }
+    }
+    Duration::ZERO
+}
+
+async fn accept(app: &App, outboxed: &Outboxed) -> Result<(), Stays> {
+    let (account, body) = request(app, outboxed).map_err(Stays::Refused)?;
+    let mut event = {
+        let event = wire::read_event(&body).map_err(Stays::Refused)?;
+        Builder::new(app, account).draft(&event, &body).map_err(Stays::Refused)?.event
+    };
+    Arc::make_mut(&mut event.message).id = outboxed.event;
+    check_quota(app, account, std::slice::from_ref(&event)).map_err(Stays::Refused)?;
+    let now = app.engine.now().wall;
+    let accepting = Accept { now, events: vec![event], idempotency: None, outbox: Some(outboxed.no) };
+    match app.engine.store().accept(accepting).await.map_err(Stays::ForNow)? {
+        Accepted::Conflict { first, .. } => {
+            let message = format!("this external_event_id belongs to {first}, which has another payload");
+            Err(Stays::Refused(ApiError::conflict("external_event_id_taken", message)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same as a body of the API, and whose it is.
+fn request(app: &App, outboxed: &Outboxed) -> Result<(AccountNo, Bytes), ApiError> {
+    let options: Map<String, Value> = serde_json::from_str(&outboxed.options).map_err(ApiError::bad_json)?;
+    let named = options.get("account_id").and_then(Value::as_str);
+    let account = match (named, app.catalogue.accounts().as_slice()) {
+        (Some(name), _) => app.catalogue.find_account(name).map(|account| account.row.no),
+        (None, [only]) => Some(only.row.no),
+        (None, _) => None,
+    };
+    let message = "`account_id` must name an account, where there are several";
+    let account = account.ok_or_else(|| ApiError::invalid("account_id", message))?;
+    let mut body = format!("{{\"event_type\":{}", Value::from(outboxed.event_type.as_str())).into_bytes();
+    for (name, value) in options.iter().filter(|(name, _)| *name != "account_id") {
+        body.extend_from_slice(format!(",{}:{value}", Value::from(name.as_str())).as_bytes());
+    }
+    body.extend_from_slice(b",\"payload\":");
+    body.extend_from_slice(&outboxed.payload);
+    body.push(b'}');
+    Ok((account, body.into()))
+}
