@@ -37,8 +37,8 @@ pub struct NewLane {
 }
 
 /// What the store knows of a lane.
-#[derive(Clone, Copy)]
-pub(super) enum Past<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum Past<'a> {
     /// Nothing, because it is new.
     None,
     /// Nothing, but it may have sent something: a crash may have come before its first state was stored.
@@ -48,7 +48,7 @@ pub(super) enum Past<'a> {
 }
 
 /// The state behind a lane's gates: as it was stored, or that of a destination that nothing is known of.
-pub(super) fn restore(
+pub fn restore(
     past: Past<'_>,
     policy: &Policy,
     disabled: bool,

@@ -1,0 +1,56 @@
+//! A node's clocks: a monotonic one that runs a little fast or slow, and a wall clock that is wrong until the database's is
+//! known. The rule is that of the engine's `Clock`.
+
+use tidegate_core::time::{Millis, Mono, Now, Timestamp};
+
+/// A look at the database's clock that takes longer says too little.
+const LONGEST_LOOK: Millis = Millis::new(500);
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    /// When the process began.
+    pub(super) booted: i64,
+    /// By how many parts of a million it runs fast.
+    pub(super) ppm: i64,
+    /// By how much the machine's own wall clock is wrong, in microseconds.
+    pub(super) skew: i64,
+    /// Where the database's clock was when the monotonic one began.
+    base: Option<i64>,
+}
+
+impl Clock {
+    pub(super) const fn new(booted: i64, ppm: i64, skew: i64) -> Self {
+        Self { booted, ppm, skew, base: None }
+    }
+
+    const fn elapsed(&self, us: i64) -> i64 {
+        let passed = us - self.booted;
+        passed + passed * self.ppm / 1_000_000
+    }
+
+    pub(super) fn now(&self, us: i64, true_micros: i64) -> Now {
+        let elapsed = self.elapsed(us);
+        let wall = self.base.map_or(true_micros + self.skew, |base| base + elapsed);
+        Now { wall: Timestamp::from_millis(wall.div_euclid(1_000)), mono: Mono::from_millis(elapsed / 1_000) }
+    }
+
+    /// The database's clock stood at `micros` at some moment between the two.
+    pub(super) fn follow(&mut self, micros: i64, sent: Mono, received: Mono) {
+        if received.since(sent) > LONGEST_LOOK && self.base.is_some() {
+            return;
+        }
+        self.base = Some(micros - (sent.as_millis() + received.as_millis()) * 500);
+    }
+
+    /// When the monotonic clock shows this.
+    pub(super) fn at_mono(&self, mono: Mono) -> i64 {
+        self.at_elapsed(mono.as_millis() * 1_000)
+    }
+    /// When the wall clock shows this, as far as it is known.
+    pub(super) fn at_wall(&self, wall: Timestamp) -> i64 {
+        self.base.map_or(i64::MAX / 4, |base| self.at_elapsed(wall.as_millis() * 1_000 - base))
+    }
+    fn at_elapsed(&self, elapsed: i64) -> i64 {
+        self.booted + elapsed - elapsed / 1_000 * self.ppm / 1_000 + 1
+    }
+}
