@@ -349,6 +349,7 @@ impl Driver {
         let id = self.dispatcher.open(account, Arc::clone(&lane.policy), state, backlog);
         self.lanes.add(id, Record::new(lane, now));
         let slot = Slot::of(lane.destination.0);
+        self.lanes.get_mut(id).epoch = self.tenancy.as_ref().and_then(|tenancy| tenancy.epoch(slot));
         if self.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(slot)) {
             self.step(Input::Lose { lane: id });
         } else if lane.stored.is_some() || lane.disabled {

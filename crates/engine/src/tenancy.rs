@@ -7,10 +7,10 @@
 //!   what was accepted here for lanes that keep an order ──► with the next news, by its number
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use tidegate_core::delivery::Delivery;
-use tidegate_core::slots::Slot;
+use tidegate_core::slots::{Epoch, Slot};
 use tidegate_core::time::Mono;
 use tidegate_store::DestinationNo;
 
@@ -19,7 +19,7 @@ use crate::dispatcher::LaneId;
 /// What this node has of the cluster.
 #[derive(Debug, Default)]
 pub struct Tenancy {
-    slots: BTreeSet<Slot>,
+    slots: BTreeMap<Slot, Epoch>,
     /// When it must stop, by its own clock.
     until: Option<Mono>,
     /// It has stopped.
@@ -57,11 +57,15 @@ pub struct Passed {
 impl Tenancy {
     /// Whether it works a slot; one that is passed on is not worked any more.
     pub fn holds(&self, slot: Slot) -> bool {
-        self.slots.contains(&slot)
+        self.slots.contains_key(&slot)
+    }
+    /// The epoch under which it works a slot.
+    pub fn epoch(&self, slot: Slot) -> Option<Epoch> {
+        self.slots.get(&slot).copied()
     }
     /// The slots that it works.
     pub fn slots(&self) -> impl Iterator<Item = Slot> {
-        self.slots.iter().copied()
+        self.slots.keys().copied()
     }
     /// Whether it may start an attempt, and let those in flight go on.
     pub fn may_work(&self, now: Mono) -> bool {
@@ -84,9 +88,9 @@ impl Tenancy {
         ended
     }
 
-    /// A slot is this node's from now on.
-    pub fn take(&mut self, slot: Slot) {
-        self.slots.insert(slot);
+    /// A slot is this node's from now on, under this epoch.
+    pub fn take(&mut self, slot: Slot, epoch: Epoch) {
+        self.slots.insert(slot, epoch);
     }
     /// A slot is somebody else's.
     pub fn lose(&mut self, slot: Slot) {

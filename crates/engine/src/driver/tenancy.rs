@@ -61,17 +61,17 @@ impl Driver {
 
     pub(super) fn take_slots(&mut self, claimed: Vec<Claimed>) {
         let now = self.now();
-        for Claimed { slot, last_stop, lanes, .. } in claimed {
+        for Claimed { slot, epoch, last_stop, lanes } in claimed {
             let stored: HashMap<_, StoredLane> =
                 lanes.into_iter().map(|lane| (lane.destination, lane)).collect();
             if let Some(tenancy) = &mut self.tenancy {
-                tenancy.take(slot);
+                tenancy.take(slot, epoch);
             }
             for lane in self.lanes.of(slot) {
                 let stored = stored.get(&self.lanes.get(lane).destination);
                 let record = self.lanes.get_mut(lane);
                 record.change_hands(stored, now);
-                record.as_of = None;
+                (record.as_of, record.epoch) = (None, Some(epoch));
                 let policy = self.dispatcher.lane(lane).shared_policy();
                 let past = stored.map_or(Past::Unknown, Past::Stored);
                 let state = restore(past, &policy, self.lanes.get(lane).disabled, now, last_stop);

@@ -15,7 +15,7 @@ use tidegate_engine::dispatcher::LaneId;
 use tidegate_store::DestinationNo;
 use tidegate_store::lane::StoredLane;
 
-use super::work::{Accepted, Group, Work, slot};
+use super::work::{Accepted, Group, Settled, Work, slot};
 use crate::backing::{Backing, Memory};
 
 /// A transaction that waits for its client so long is ended.
@@ -235,6 +235,10 @@ impl Database {
     /// The second bundle: writes what the node may write. `None`: the transaction was ended before.
     pub(super) fn commit(&mut self, seat: Seat, token: u64, group: &Group, now: i64) -> Option<Applied> {
         let (_, _, stale) = self.seat(seat, now).open.take_if(|(open, ..)| *open == token)?;
+        // What was made in an earlier tenure is not the node's any more, even if it has the slot again.
+        let is_stale = |lane: LaneId, epoch: Option<Epoch>| {
+            stale.contains(&slot(lane)) || group.epochs.get(&slot(lane)) != epoch.as_ref()
+        };
         let mut applied = Applied::default();
         let mut bulletin = Vec::new();
         for work in &group.works {
@@ -250,14 +254,14 @@ impl Database {
                     applied.accepted.push((*lane, delivery.clone()));
                 }
                 Work::Record(record) => {
-                    for (lane, delivery) in &record.settled {
-                        if stale.contains(&slot(*lane)) {
+                    for Settled { lane, epoch, delivery } in &record.settled {
+                        if is_stale(*lane, *epoch) {
                             applied.refused += 1;
                         } else if self.memory().settle(lane.index(), delivery) {
                             applied.settled.push((*lane, delivery.clone()));
                         }
                     }
-                    for save in record.lanes.iter().filter(|save| !stale.contains(&slot(save.lane))) {
+                    for save in record.lanes.iter().filter(|save| !is_stale(save.lane, save.epoch)) {
                         self.memory().keep(save.lane.index(), save.state.clone(), save.timeouts.clone());
                         applied.kept.push((save.lane, save.as_of));
                     }

@@ -15,7 +15,7 @@ use tidegate_store::lane::StoredLane;
 
 use super::Cluster;
 use super::node::{Flight, Handed, Input, State};
-use super::work::{Arrival, Ask, Claimed, LaneSave, Record, Work, slot};
+use super::work::{Arrival, Ask, Claimed, LaneSave, Record, Settled, Work, slot};
 use crate::run::Note;
 use crate::world::Answer;
 
@@ -69,8 +69,9 @@ impl Cluster {
     }
 
     fn settle(&mut self, n: usize, lane: LaneId, delivery: Delivery, mark: Mark) {
-        let recorder = &mut self.nodes[n].recorder;
-        recorder.settled.push((lane, delivery));
+        let node = &mut self.nodes[n];
+        let (epoch, recorder) = (node.lanes[lane.index()].epoch, &mut node.recorder);
+        recorder.settled.push(Settled { lane, epoch, delivery });
         recorder.await_commit(lane, mark);
     }
 
@@ -230,7 +231,7 @@ impl Cluster {
     fn take_slot(&mut self, n: usize, claimed: Claimed) {
         let now = self.now_at(n);
         let Claimed { slot, epoch, last_stop, lanes } = claimed;
-        self.nodes[n].tenancy.take(slot);
+        self.nodes[n].tenancy.take(slot, epoch);
         for destination in self.lanes_of(slot) {
             let lane = self.lane_id(destination);
             let stored = lanes.iter().find(|stored| stored.destination == number(destination));
@@ -343,7 +344,7 @@ impl Cluster {
                 record.timeouts_at = now.mono;
             }
             if state.is_some() || timeouts.is_some() {
-                saves.push(LaneSave { lane, state, timeouts, as_of });
+                saves.push(LaneSave { lane, epoch: record.epoch, state, timeouts, as_of });
             }
         }
         let recorder = &mut node.recorder;

@@ -45,7 +45,7 @@ impl Cluster {
             self.watch.counts.woke_with_nothing += 1;
         }
         if !plan.lost.is_empty() {
-            plan.lost.iter().for_each(|slot| drop(node.epochs.remove(slot)));
+            node.epochs.retain(|slot, _| !plan.lost.contains(slot));
             node.inbox.push_back(Input::Lose(plan.lost));
         }
         let until = membership.stops_at();

@@ -12,7 +12,7 @@ use tidegate_engine::dispatcher::{Dispatcher, Effect, LaneId, Mark, Sending};
 use tidegate_engine::tenancy::Tenancy;
 
 use super::clock::Clock;
-use super::work::{Accepted, Arrival, Claimed, Group, Work};
+use super::work::{Accepted, Arrival, Claimed, Group, Settled, Work};
 use crate::world::Answer;
 
 /// A node, or the place of one.
@@ -120,7 +120,7 @@ pub(super) struct LaneRecord {
 /// What waits for the next record, and what was handed over.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
-    pub(super) settled: Vec<(LaneId, Delivery)>,
+    pub(super) settled: Vec<Settled>,
     pub(super) touched: BTreeSet<LaneId>,
     pub(super) marks: BTreeMap<LaneId, Mark>,
     pub(super) empty: Vec<Slot>,

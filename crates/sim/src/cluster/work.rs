@@ -157,14 +157,23 @@ pub(super) enum Work {
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) ticket: u64,
-    pub(super) settled: Vec<(LaneId, Delivery)>,
+    pub(super) settled: Vec<Settled>,
     pub(super) lanes: Vec<LaneSave>,
+}
+
+/// A delivery's new state, and the epoch under which it got it.
+#[derive(Clone, Debug)]
+pub(super) struct Settled {
+    pub(super) lane: LaneId,
+    pub(super) epoch: Option<Epoch>,
+    pub(super) delivery: Delivery,
 }
 
 /// What is new of a lane, as it was then.
 #[derive(Clone, Debug)]
 pub(super) struct LaneSave {
     pub(super) lane: LaneId,
+    pub(super) epoch: Option<Epoch>,
     pub(super) state: Option<Vec<u8>>,
     pub(super) timeouts: Option<Vec<u8>>,
     pub(super) as_of: Timestamp,
@@ -187,7 +196,7 @@ impl Group {
                     touched.extend(Some(slot(accepted.lane)).filter(|slot| self.epochs.contains_key(slot)));
                 }
                 Work::Record(record) => {
-                    touched.extend(record.settled.iter().map(|(lane, _)| slot(*lane)));
+                    touched.extend(record.settled.iter().map(|settled| slot(settled.lane)));
                     touched.extend(record.lanes.iter().map(|save| slot(save.lane)));
                 }
             }

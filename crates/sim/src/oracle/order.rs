@@ -18,7 +18,7 @@ use tidegate_core::limits::MIN_TIME_TO_SEND;
 use tidegate_core::order::{Line, Ordering};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
 
-use tidegate_engine::dispatcher::LaneId;
+use tidegate_engine::dispatcher::{LaneId, Sending};
 
 use super::Violations;
 use crate::run::{Note, Observer, Setup, View};
@@ -66,6 +66,8 @@ struct Standing {
     /// Whether it was tried, as far as the lane knows, and as far as the store does.
     tried: bool,
     stored_as_tried: bool,
+    /// The number of its last request.
+    number: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +95,9 @@ impl Order {
     }
     /// A delivery that may be accepted was published then.
     pub(crate) fn published(&mut self, sequence: u64, at: i64) {
-        self.published.iter_mut().for_each(|published| drop(published.insert(sequence, at)));
+        if let Some(published) = &mut self.published {
+            published.insert(sequence, at);
+        }
     }
     /// Its publisher was answered then.
     pub(crate) fn told(&mut self, lane: LaneId, place: Place, at: i64) {
@@ -125,6 +129,7 @@ impl Standing {
             ends_at: expires.min(delivery.too_old_at),
             tried,
             stored_as_tried: tried,
+            number: 0,
         }
     }
 
@@ -157,8 +162,9 @@ impl Lane {
         self.lines.get_mut(self.line_of.get(&place.sequence)?)
     }
 
-    /// A request for the delivery at `place` begins: what is wrong with that?
-    fn sent(&mut self, place: Place, now: Now, latest: Timestamp, by_answers: bool) -> Option<String> {
+    /// A request begins: what is wrong with that?
+    fn sent(&mut self, sending: &Sending, now: Now, latest: Timestamp, by_answers: bool) -> Option<String> {
+        let place = sending.place;
         let line = self.line(place)?;
         let (sequence, at) = (place.sequence, now.wall);
         let other = line.in_flight.replace(place).map(|other| {
@@ -183,7 +189,7 @@ impl Lane {
             }
         }
         if let Some(standing) = line.standings.get_mut(&place) {
-            (standing.phase, standing.tried) = (Phase::InFlight, true);
+            (standing.phase, standing.tried, standing.number) = (Phase::InFlight, true, sending.number);
         }
         let early = |before| format!("sequence {sequence} sent at {at} before {before}, which is not final");
         other.or_else(|| overtaken.map(early))
@@ -213,6 +219,10 @@ impl Lane {
         let standing = line.standings.get_mut(&place)?;
         standing.stored_as_tried = delivery.attempts_made > 0;
         standing.tried |= standing.stored_as_tried;
+        // Where commits are slow, this may be what came of an earlier request.
+        if delivery.attempts_made < standing.number {
+            return None;
+        }
         let Phase::Answered { overtaken_by } = standing.phase else { return None };
         (standing.phase, standing.due_at) = (Phase::Waiting, own_time(delivery));
         let later = overtaken_by?.sequence;
@@ -242,7 +252,7 @@ impl Observer for Order {
             }
             Note::Sent(id, sending) => {
                 let by_answers = self.published.is_some();
-                (id, self.lanes[id.index()].sent(sending.place, view.now, self.latest, by_answers))
+                (id, self.lanes[id.index()].sent(sending, view.now, self.latest, by_answers))
             }
             Note::Answered(id, sending, _) => {
                 self.lanes[id.index()].answered(sending.place);

@@ -12,6 +12,9 @@ use tidegate_engine::dispatcher::Sending;
 use super::Violations;
 use crate::run::{Commit, Note, Observer, Setup, View};
 
+/// From the decision to send to the first byte, where that takes a while: what is learned in between comes too late.
+const DEPARTS_WITHIN: Millis = Millis::new(2);
+
 /// Watches destinations that are shut.
 #[derive(Clone, Debug)]
 pub struct Shut {
@@ -73,6 +76,10 @@ impl Shut {
             ("unavailable", &mut lane.unavailable, false),
         ] {
             let Some(closed) = closed else { continue };
+            let departing = self.slack > Millis::ZERO && now - closed.learned_at <= DEPARTS_WITHIN;
+            if departing {
+                continue;
+            }
             if now + self.slack < closed.until {
                 let until = closed.until;
                 self.violations
