@@ -14,7 +14,7 @@ use tidegate_store::cluster::{Cluster, News};
 use tidegate_store::event::{Accept, Accepted, ExternalId, IdempotencyKey, Item, NewEvent, NewReplay};
 use tidegate_store::job::{Job, JobKind, JobState};
 use tidegate_store::lane::{Of, Waiting};
-use tidegate_store::record::{LaneSave, Record};
+use tidegate_store::record::{LaneSave, Record, Settled};
 use tidegate_store::{AccountNo, DestinationNo, Store, StoreError};
 
 use crate::fixture::{Bench, Commits, OK, START, delivery_id, later, new_account};
