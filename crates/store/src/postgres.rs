@@ -32,4 +32,4 @@ pub(crate) use lanes::lanes_of_slots;
 pub(crate) use link::Link;
 pub use open::Options;
 pub(crate) use outbox::{count_refused_outbox, outbox, refuse_outbox, refused_outbox};
-pub(crate) use shared_work::{adopt_jobs, is_common_key, order_is_open, orders_of_slots};
+pub(crate) use shared_work::{adopt_jobs, clock, is_common_key, order_is_open, orders_of_slots};

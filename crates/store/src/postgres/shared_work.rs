@@ -1,14 +1,23 @@
-//! What nodes have in common beside slots: orders from one to another, jobs, and the key that seals secrets.
+//! What nodes have in common beside slots: the clock, orders from one to another, jobs, and the key that
+//! seals secrets.
 
 use tidegate_core::slots::{NodeNo, Slot};
 
 use super::cluster::number;
 use super::lanes::all;
 use super::sql;
-use crate::cluster::{OrderNo, Posted};
+use crate::cluster::{ClockLook, OrderNo, Posted};
 use crate::job::Job;
 use crate::source::{Fault, Result, Row, Source, params};
+use crate::writer::now;
 use crate::{DestinationNo, codec, load};
+
+/// A look at the database's clock.
+pub(crate) fn clock(source: &Source) -> Result<ClockLook> {
+    let sent = now();
+    let micros = all(source, sql::CLOCK, params![], |row| row.get(0))?;
+    Ok(ClockLook { micros: micros.first().copied().unwrap_or(0), sent, received: now() })
+}
 
 /// Orders that are open for slots.
 pub(crate) fn orders_of_slots(source: &Source, slots: &[Slot]) -> Result<Vec<Posted>> {
