@@ -44,12 +44,10 @@ pub(crate) fn adopt_jobs(source: &Source, me: NodeNo) -> Result<Vec<Job>> {
     all(source, sql::ADOPT_JOBS, params![number(me)], |row| load::job(row).map(|(_, job)| job))
 }
 
-/// Whether the key is the one that all nodes have. The first one that comes decides.
-pub(crate) fn is_common_key(source: &Source, fingerprint: &str) -> Result<bool> {
-    let name = "key_fingerprint";
-    all(source, sql::ADD_MARK, params![name, fingerprint], |_| Ok(()))?;
+/// Whether all nodes agree on this value: the first one that comes decides.
+pub(crate) fn agreed(source: &Source, name: &str, value: &str) -> Result<bool> {
+    all(source, sql::ADD_MARK, params![name, value], |_| Ok(()))?;
     let found = all(source, sql::GET_MARK, params![name], |row| row.get::<String>(0))?;
-    let known =
-        found.first().ok_or_else(|| Fault::Strange("the fingerprint of the key is gone".to_owned()))?;
-    Ok(known == fingerprint)
+    let known = found.first().ok_or_else(|| Fault::Strange(format!("the mark {name} is gone")))?;
+    Ok(known == value)
 }
