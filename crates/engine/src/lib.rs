@@ -9,6 +9,7 @@
 //!   sender    one attempt: resolver, connection, signature, answer
 //!   keeper    ends what went stale in the store, deletes what is old
 //!   membership, tenancy, orders   one of several nodes: leases, slots that come and go, wishes for what others work
+//!   reading         what is read of deliveries of which something is wanted
 //!   clock, chance   the one file that reads the clock, the one that draws
 //! ```
 
@@ -22,6 +23,7 @@ mod membership;
 pub mod metrics;
 pub mod notice;
 mod orders;
+mod reading;
 pub mod resolver;
 pub mod sender;
 pub mod tenancy;
@@ -30,3 +32,4 @@ mod wish;
 pub use driver::{NewLane, Past, View, restore};
 pub use handle::{Engine, EngineConfig, Place, Started, Stopped, start};
 pub use membership::Seen;
+pub use reading::Reading;

@@ -7,7 +7,7 @@
 //!   what was accepted here for lanes that keep an order ──► with the next news, by its number
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tidegate_core::delivery::Delivery;
 use tidegate_core::slots::{Epoch, Slot};
@@ -32,7 +32,7 @@ pub struct Tenancy {
     /// What was accepted here for lanes that keep an order: it waits for the next news, since what another node accepted before it
     /// may not be known yet.
     accepted: Vec<(DestinationNo, Delivery)>,
-    /// The same, of before the news that is being read.
+    /// The same, of before the news that is being read; and what this news has brought so far.
     told: Vec<(DestinationNo, Delivery)>,
 }
 
@@ -136,17 +136,35 @@ impl Tenancy {
         self.told.append(&mut self.accepted);
         true
     }
-    /// News has come: what goes to its lanes now, in order. If there is `more`, what waits for news waits for that.
+    /// News has come: what goes to its lanes now, in the order of numbers. If there is `more`, it comes with the next news, and
+    /// something of that may belong before this.
     pub fn arrived(
         &mut self,
         brought: Vec<(DestinationNo, Delivery)>,
         more: bool,
     ) -> Vec<(DestinationNo, Delivery)> {
-        let mut arrived = if more { Vec::new() } else { std::mem::take(&mut self.told) };
-        arrived.extend(brought);
-        arrived.sort_by_key(|(_, delivery)| delivery.id.sequence());
+        self.told.extend(brought);
         self.again |= more;
-        arrived
+        if more { Vec::new() } else { self.complete() }
+    }
+    /// Everything that was told of, now that the news has been read to its end. What was accepted here since the reading began
+    /// waits for the next, but for what comes before something that was read: whoever got an answer here may have published
+    /// the next event elsewhere in the meantime.
+    fn complete(&mut self) -> Vec<(DestinationNo, Delivery)> {
+        let mut all = std::mem::take(&mut self.told);
+        if !self.accepted.is_empty() {
+            let mut last = HashMap::new();
+            for (destination, delivery) in &all {
+                let number = last.entry(*destination).or_insert(delivery.id.sequence());
+                *number = delivery.id.sequence().max(*number);
+            }
+            let is_before = |(destination, delivery): &mut (DestinationNo, Delivery)| {
+                last.get(destination).is_some_and(|last| delivery.id.sequence() < *last)
+            };
+            all.extend(self.accepted.extract_if(.., is_before));
+        }
+        all.sort_by_key(|(_, delivery)| delivery.id.sequence());
+        all
     }
     /// The news was taken in, or could not be read. Says whether to read again at once.
     pub fn done_reading(&mut self) -> bool {

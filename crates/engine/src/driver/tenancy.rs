@@ -227,20 +227,25 @@ impl Driver {
         });
     }
 
+    /// What others have accepted, and what was accepted here before it, in the order of numbers. `more`: the rest comes with
+    /// the next news, and something of it may belong before this.
+    fn take_brought(&mut self, brought: Vec<Brought>, more: bool) {
+        let mut here = Vec::with_capacity(brought.len());
+        for Brought { destination, delivery, message } in brought {
+            if self.here(destination).is_some() {
+                self.messages.keep(std::iter::once(delivery.id.sequence()), &message);
+                here.push((destination, delivery));
+            }
+        }
+        let arrived = self.tenancy.as_mut().map(|tenancy| tenancy.arrived(here, more));
+        for (destination, delivery) in arrived.into_iter().flatten() {
+            self.deliver(destination, delivery);
+        }
+    }
+
     pub(super) fn take_news(&mut self, news: Result<News, StoreError>) {
         match news {
             Ok(News { brought, behind, orders, catalogue, missed, more }) => {
-                let mut known = Vec::with_capacity(brought.len());
-                for Brought { destination, delivery, message } in brought {
-                    if self.here(destination).is_some() {
-                        self.messages.keep(std::iter::once(delivery.id.sequence()), &message);
-                        known.push((destination, delivery));
-                    }
-                }
-                let arrived = self.tenancy.as_mut().map(|tenancy| tenancy.arrived(known, more));
-                for (destination, delivery) in arrived.into_iter().flatten() {
-                    self.deliver(destination, delivery);
-                }
                 if missed {
                     let slots: Vec<Slot> = self.tenancy.iter().flat_map(Tenancy::slots).collect();
                     let lanes: Vec<LaneId> = slots.into_iter().flat_map(|slot| self.lanes.of(slot)).collect();
@@ -249,6 +254,7 @@ impl Driver {
                 for lane in behind.into_iter().filter_map(|no| self.here(no)).collect::<Vec<_>>() {
                     self.step(Input::Behind { lane });
                 }
+                self.take_brought(brought, more);
                 self.fulfil_posted(orders);
                 if catalogue || missed {
                     self.parts.catalogue_changed.notify_one();

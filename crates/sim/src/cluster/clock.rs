@@ -1,10 +1,8 @@
 //! A node's clocks: a monotonic one that runs a little fast or slow, and a wall clock that is wrong until the database's is
-//! known. The rule is that of the engine's `Clock`.
+//! known. What is known of that, and how well, is the engine's [`Bounds`].
 
-use tidegate_core::time::{Millis, Mono, Now, Timestamp};
-
-/// A look at the database's clock that takes longer says too little.
-const LONGEST_LOOK: Millis = Millis::new(500);
+use tidegate_core::time::{Mono, Now, Timestamp};
+use tidegate_engine::clock::Bounds;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
@@ -15,31 +13,37 @@ pub(super) struct Clock {
     /// By how much the machine's own wall clock is wrong, in microseconds.
     pub(super) skew: i64,
     /// Where the database's clock was when the monotonic one began.
-    base: Option<i64>,
+    bounds: Option<Bounds>,
 }
 
 impl Clock {
     pub(super) const fn new(booted: i64, ppm: i64, skew: i64) -> Self {
-        Self { booted, ppm, skew, base: None }
+        Self { booted, ppm, skew, bounds: None }
     }
 
-    const fn elapsed(&self, us: i64) -> i64 {
+    pub(super) const fn elapsed(&self, us: i64) -> i64 {
         let passed = us - self.booted;
         passed + passed * self.ppm / 1_000_000
     }
 
     pub(super) fn now(&self, us: i64, true_micros: i64) -> Now {
         let elapsed = self.elapsed(us);
-        let wall = self.base.map_or(true_micros + self.skew, |base| base + elapsed);
+        let wall = self.bounds.map_or(true_micros + self.skew, |bounds| bounds.middle() + elapsed);
         Now { wall: Timestamp::from_millis(wall.div_euclid(1_000)), mono: Mono::from_millis(elapsed / 1_000) }
     }
 
     /// The database's clock stood at `micros` at some moment between the two.
-    pub(super) fn follow(&mut self, micros: i64, sent: Mono, received: Mono) {
-        if received.since(sent) > LONGEST_LOOK && self.base.is_some() {
-            return;
-        }
-        self.base = Some(micros - (sent.as_millis() + received.as_millis()) * 500);
+    pub(super) fn follow(&mut self, micros: i64, sent: i64, received: i64) {
+        let seen = Bounds::seen(micros, sent, received);
+        self.bounds = Some(self.bounds.map_or(seen, |known| known.narrowed(seen)));
+    }
+    pub(super) const fn is_known(&self) -> bool {
+        self.bounds.is_some()
+    }
+    /// The earliest and the latest time that it may be.
+    pub(super) fn between(&self, us: i64, true_micros: i64) -> (Timestamp, Timestamp) {
+        let own = self.now(us, true_micros).wall;
+        self.bounds.map_or((own, own), |bounds| bounds.between(self.elapsed(us)))
     }
 
     /// When the monotonic clock shows this.
@@ -48,7 +52,7 @@ impl Clock {
     }
     /// When the wall clock shows this, as far as it is known.
     pub(super) fn at_wall(&self, wall: Timestamp) -> i64 {
-        self.base.map_or(i64::MAX / 4, |base| self.at_elapsed(wall.as_millis() * 1_000 - base))
+        self.bounds.map_or(i64::MAX / 4, |bounds| self.at_elapsed(wall.as_millis() * 1_000 - bounds.middle()))
     }
     fn at_elapsed(&self, elapsed: i64) -> i64 {
         self.booted + elapsed - elapsed / 1_000 * self.ppm / 1_000 + 1

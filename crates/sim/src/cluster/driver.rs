@@ -143,12 +143,13 @@ impl Cluster {
             Input::Noticed => self.read_news(n),
             Input::News(news) => self.take_news(n, news),
             Input::Overdue(overdue) => {
-                for (destination, delivery) in overdue {
+                for (destination, delivery) in overdue.into_iter().flatten() {
                     if let Some(lane) = self.here(n, destination) {
                         let delivery = Box::new(delivery);
                         self.step(n, dispatcher::Input::Overdue { lane, delivery });
                     }
                 }
+                self.nodes[n].dispatcher.reads(false);
             }
             Input::Take(claimed) => claimed.into_iter().for_each(|claimed| self.take_slot(n, claimed)),
             Input::Pass(slots, limit) => self.pass(n, &slots, limit),

@@ -12,6 +12,7 @@ use super::work::{Arrival, Ask, Event};
 const REVIVED_WITHIN: i64 = 2_000_000;
 /// News is read so often even if nobody told of any.
 const READ_EVERY: i64 = 200_000;
+const LOOK_AT_CLOCK_EVERY: i64 = 500_000;
 const SECOND: i64 = 1_000_000;
 /// A pause that ends within the lease lets go first what was about to be written: that window is some microseconds wide, and no
 /// rule could close it.
@@ -67,9 +68,7 @@ impl Cluster {
             Arrival::Past(accepted) => self.past(n, accepted),
             Arrival::Depart(id) => self.depart(n, id),
             Arrival::Answered(id) => self.nodes[n].inbox.push_back(Input::Answered(id)),
-            Arrival::Renewed { token, sent, roll, database_micros } if token == member => {
-                self.renewed(n, sent, &roll, database_micros);
-            }
+            Arrival::Renewed { token, sent, roll } if token == member => self.renewed(n, sent, &roll),
             Arrival::Claimed { token, claimed } if token == member => self.claimed(n, claimed),
             Arrival::GaveBack { token } if token == member => self.rest(n),
             Arrival::Begun { token, stale } if token == writer => self.begun(n, stale),
@@ -91,7 +90,22 @@ impl Cluster {
                 self.plan_at_node(n, self.us + SECOND, Arrival::ReadAgain { lane, tenure });
             }
             Arrival::ReadAgain { lane, tenure } => self.ask_refill(n, lane, tenure),
-            Arrival::Overdue(overdue) => self.nodes[n].inbox.push_back(Input::Overdue(overdue)),
+            Arrival::Overdue { token, overdue } if token == node.sweep => {
+                self.nodes[n].sweep = 0;
+                self.nodes[n].inbox.push_back(Input::Overdue(Some(overdue)));
+            }
+            Arrival::Failed(token) if token == node.sweep => {
+                self.nodes[n].sweep = 0;
+                self.nodes[n].inbox.push_back(Input::Overdue(None));
+            }
+            Arrival::Clock { micros, sent } => {
+                let clock = &mut self.nodes[n].clock;
+                clock.follow(micros, sent, clock.elapsed(self.us));
+            }
+            Arrival::LookAtClock => {
+                self.look_at_clock(n);
+                self.plan_at_node(n, self.us + LOOK_AT_CLOCK_EVERY, Arrival::LookAtClock);
+            }
             Arrival::Failed(token) if token == member => self.member_failed(n),
             Arrival::Failed(token) if token == writer => self.writer_failed(n),
             Arrival::Failed(token) if token == node.news => {
@@ -115,7 +129,13 @@ impl Cluster {
                 self.plan_at_node(n, self.us + READ_EVERY, Arrival::Poll);
             }
             Arrival::Second => {
-                self.ask(n, Ask::Overdue);
+                if self.nodes[n].sweep == 0 {
+                    let token = self.token();
+                    self.nodes[n].sweep = token;
+                    self.nodes[n].dispatcher.reads(true);
+                    self.ask(n, Ask::Overdue { token });
+                    self.plan_at_node(n, self.us + 3 * SECOND, Arrival::Failed(token));
+                }
                 self.nodes[n].inbox.push_back(Input::Second);
                 self.plan_at_node(n, self.us + SECOND, Arrival::Second);
             }

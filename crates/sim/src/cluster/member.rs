@@ -32,10 +32,8 @@ impl Cluster {
         self.ask_as_member(n, Doing::Renewing, |token| Ask::Renew { token, sent, leaving });
     }
 
-    pub(super) fn renewed(&mut self, n: usize, sent: Mono, roll: &Roll, database_micros: i64) {
-        let received = self.now_at(n).mono;
+    pub(super) fn renewed(&mut self, n: usize, sent: Mono, roll: &Roll) {
         let node = &mut self.nodes[n];
-        node.clock.follow(database_micros, sent, received);
         if node.state == State::Starting {
             return self.go(n, sent);
         }
@@ -134,17 +132,27 @@ impl Cluster {
         }
     }
 
-    /// The first question of a node: what time is it?
+    /// The first question of a node: what time is it? It takes part when it knows.
     pub(super) fn ask_first(&mut self, n: usize) {
+        self.look_at_clock(n);
         let sent = self.now_at(n).mono;
         self.ask_as_member(n, Doing::Renewing, |token| Ask::Renew { token, sent, leaving: false });
     }
 
+    pub(super) fn look_at_clock(&mut self, n: usize) {
+        let sent = self.nodes[n].clock.elapsed(self.us);
+        self.ask(n, Ask::Clock { sent });
+    }
+
     fn go(&mut self, n: usize, sent: Mono) {
+        if !self.nodes[n].clock.is_known() {
+            return self.rest(n);
+        }
         let node = &mut self.nodes[n];
         node.state = State::Up;
         node.membership = Some(Membership::new(node.no, sent));
         self.plan_at_node(n, self.us, Arrival::Poll);
+        self.plan_at_node(n, self.us, Arrival::LookAtClock);
         self.plan_at_node(n, self.us, Arrival::Second);
         self.round(n);
     }

@@ -51,6 +51,8 @@ pub(super) struct Node {
     pub(super) cursors: BTreeMap<u8, u64>,
     pub(super) news: u64,
     pub(super) by_poll: bool,
+    /// What went stale is being looked for.
+    pub(super) sweep: u64,
     pub(super) sequence: Sequence,
     pub(super) alarm: (u64, i64),
     /// Publishers that wait for an answer.
@@ -98,7 +100,7 @@ pub(super) enum Input {
     Refilled { lane: LaneId, tenure: u64, refill: Box<Refill> },
     Noticed,
     News(Option<Vec<(usize, Delivery)>>),
-    Overdue(Vec<(usize, Delivery)>),
+    Overdue(Option<Vec<(usize, Delivery)>>),
     Take(Vec<Claimed>),
     Pass(Vec<Slot>, Millis),
     Lose(Vec<Slot>),
@@ -200,6 +202,7 @@ impl Node {
             cursors: BTreeMap::new(),
             news: 0,
             by_poll: false,
+            sweep: 0,
             sequence: Sequence::default(),
             alarm: (0, i64::MAX),
             asking: BTreeSet::new(),

@@ -6,7 +6,6 @@ use tidegate_core::delivery::Place;
 use tidegate_core::id::DeliveryId;
 use tidegate_core::sequence::{Sequence, Share};
 use tidegate_core::settle::{Incoming, accept};
-use tidegate_core::time::Millis;
 use tidegate_core::draw::Draw;
 use tidegate_engine::dispatcher::LaneId;
 
@@ -14,9 +13,6 @@ use super::Cluster;
 use super::setup::Stream;
 use super::work::{Accepted, Arrival, Event, Work};
 use crate::chance::Chance;
-
-/// Nodes know the database's clock about so well: the engine's `Engine::past` waits for that.
-const CLOCKS_DIFFER: Millis = Millis::new(1);
 
 #[derive(Debug)]
 pub(super) struct Publisher {
@@ -67,8 +63,9 @@ impl Cluster {
     /// A node takes in what is published.
     pub(super) fn take_publication(&mut self, n: usize, p: usize, at: i64) {
         let now = self.wall_at(n);
+        let (_, latest) = self.nodes[n].clock.between(self.us, self.database_micros());
         let node = &mut self.nodes[n];
-        let (number, last) = node.sequence.next(now, 1, Share::Of(node.seat));
+        let (number, last) = node.sequence.next(latest, 1, Share::Of(node.seat));
         node.sequence = last;
         let Publisher { stream, chance, .. } = &mut self.publishers[p];
         let template = &stream.template;
@@ -92,8 +89,9 @@ impl Cluster {
 
     /// What was accepted is answered when its millisecond is over on every node's clock.
     pub(super) fn past(&mut self, n: usize, accepted: Accepted) {
-        let over = Sequence::from_stored(accepted.delivery.place.sequence).made_at() + CLOCKS_DIFFER;
-        if self.wall_at(n) <= over {
+        let made_at = Sequence::from_stored(accepted.delivery.place.sequence).made_at();
+        let (earliest, _) = self.nodes[n].clock.between(self.us, self.database_micros());
+        if earliest <= made_at {
             return self.plan_at_node(n, self.us + 1_000, Arrival::Past(accepted));
         }
         let Accepted { publisher, lane, delivery } = accepted;

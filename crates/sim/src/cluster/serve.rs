@@ -30,9 +30,8 @@ impl Cluster {
         match ask {
             Ask::Renew { token, sent, leaving } => {
                 let roll = self.database.renew(node, leaving, self.us);
-                let database_micros = self.database_micros();
                 match roll.map(Box::new) {
-                    Some(roll) => self.answer(n, Arrival::Renewed { token, sent, roll, database_micros }),
+                    Some(roll) => self.answer(n, Arrival::Renewed { token, sent, roll }),
                     None => self.crash(n),
                 }
             }
@@ -76,13 +75,15 @@ impl Cluster {
                 let refill = self.database.backing.refill(self.nodes[n].dispatcher.lane(lane), now);
                 self.answer(n, Arrival::Refilled { lane, tenure, refill: Box::new(refill) });
             }
-            Ask::Overdue => {
-                let mut stale = self.database.backing.stale(self.wall_at(n));
+            Ask::Clock { sent } => {
+                let micros = self.database_micros();
+                self.answer(n, Arrival::Clock { micros, sent });
+            }
+            Ask::Overdue { token } => {
+                let mut overdue = self.database.backing.stale(self.wall_at(n));
                 let here = |lane: usize| self.nodes[n].tenancy.holds(super::work::slot(self.lane_id(lane)));
-                stale.retain(|(lane, _)| here(*lane));
-                if !stale.is_empty() {
-                    self.answer(n, Arrival::Overdue(stale));
-                }
+                overdue.retain(|(lane, _)| here(*lane));
+                self.answer(n, Arrival::Overdue { token, overdue });
             }
             Ask::Announce { freed } => self.announce(n, freed),
             Ask::Leave => {
@@ -102,11 +103,12 @@ impl Cluster {
             | Ask::Begin { token, .. }
             | Ask::Commit { token, .. }
             | Ask::Recover { token }
+            | Ask::Overdue { token }
             | Ask::News { token, .. } => self.answer(n, Arrival::Failed(*token)),
             Ask::Refill { lane, tenure } => {
                 self.answer(n, Arrival::NotRefilled { lane: *lane, tenure: *tenure });
             }
-            Ask::Overdue | Ask::Announce { .. } | Ask::Leave => {}
+            Ask::Clock { .. } | Ask::Announce { .. } | Ask::Leave => {}
         }
     }
 

@@ -74,7 +74,7 @@ impl Faults {
         lost_notices: 0.1,
         doubtful_commits: 0.004,
         storms: 0.15,
-        slow_message: Millis::new(1),
+        slow_message: Millis::new(40),
         skew: Millis::hours(1),
         drift_ppm: 50,
     };

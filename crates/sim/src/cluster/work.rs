@@ -84,7 +84,13 @@ pub(super) enum Ask {
         lane: LaneId,
         tenure: u64,
     },
-    Overdue,
+    Overdue {
+        token: u64,
+    },
+    /// What time it is; asked then, by the node's clock.
+    Clock {
+        sent: i64,
+    },
     /// The others are to be told that there is something for them, or that slots are free.
     Announce {
         freed: bool,
@@ -103,7 +109,7 @@ pub(super) enum Arrival {
     Depart(u64),
     /// Its answer is here.
     Answered(u64),
-    Renewed { token: u64, sent: Mono, roll: Box<Roll>, database_micros: i64 },
+    Renewed { token: u64, sent: Mono, roll: Box<Roll> },
     Claimed { token: u64, claimed: Vec<Claimed> },
     GaveBack { token: u64 },
     Begun { token: u64, stale: BTreeSet<Slot> },
@@ -111,7 +117,8 @@ pub(super) enum Arrival {
     Recovered { token: u64, groups: u64 },
     News { token: u64, cursors: BTreeMap<u8, u64>, brought: Vec<(usize, Delivery)> },
     Refilled { lane: LaneId, tenure: u64, refill: Box<Refill> },
-    Overdue(Vec<(usize, Delivery)>),
+    Overdue { token: u64, overdue: Vec<(usize, Delivery)> },
+    Clock { micros: i64, sent: i64 },
     Left,
     /// No answer, or a bad one, to what had this token.
     Failed(u64),
@@ -125,6 +132,7 @@ pub(super) enum Arrival {
     TryAgain(u64),
     ReadAgain { lane: LaneId, tenure: u64 },
     Poll,
+    LookAtClock,
     Second,
     MustLeave,
 }
