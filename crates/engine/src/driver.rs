@@ -170,9 +170,11 @@ impl Driver {
         let wait = self.dispatcher.next_wake().map_or(Millis::minutes(1), |at| at - now);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.until);
         let mono = self.now().mono;
-        let lease = self.tenancy.as_ref().and_then(Tenancy::next_look).map(|at| {
-            Instant::now() + Duration::from_millis(at.since(mono).get().max(0).unsigned_abs())
-        });
+        let lease = self
+            .tenancy
+            .as_ref()
+            .and_then(Tenancy::next_look)
+            .map(|at| Instant::now() + Duration::from_millis(at.since(mono).get().max(0).unsigned_abs()));
         let leaving = leaving.into_iter().chain(lease).min();
         let wake = Instant::now() + Duration::from_millis(wait.get().max(0).unsigned_abs()).min(TICK * 60);
         leaving.map_or(wake, |until| until.min(wake))

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tidegate_core::delivery::Delivery;
 use tidegate_core::slots::{Epoch, Slot};
-use tidegate_core::time::Mono;
+use tidegate_core::time::{Mono, Timestamp};
 use tidegate_store::DestinationNo;
 
 use crate::dispatcher::LaneId;
@@ -19,7 +19,8 @@ use crate::dispatcher::LaneId;
 /// What this node has of the cluster.
 #[derive(Debug, Default)]
 pub struct Tenancy {
-    slots: BTreeMap<Slot, Epoch>,
+    /// Under which epoch, and since when.
+    slots: BTreeMap<Slot, (Epoch, Timestamp)>,
     /// When it must stop, by its own clock.
     until: Option<Mono>,
     /// It has stopped.
@@ -29,6 +30,8 @@ pub struct Tenancy {
     reading: bool,
     /// Something came meanwhile.
     again: bool,
+    /// Lanes keep in mind what they have settled.
+    watching: bool,
     /// What was accepted here for lanes that keep an order: it waits for the next news, since what another node accepted before it
     /// may not be known yet.
     accepted: Vec<(DestinationNo, Delivery)>,
@@ -61,7 +64,7 @@ impl Tenancy {
     }
     /// The epoch under which it works a slot.
     pub fn epoch(&self, slot: Slot) -> Option<Epoch> {
-        self.slots.get(&slot).copied()
+        self.slots.get(&slot).map(|(epoch, _)| *epoch)
     }
     /// The slots that it works.
     pub fn slots(&self) -> impl Iterator<Item = Slot> {
@@ -89,13 +92,22 @@ impl Tenancy {
     }
 
     /// A slot is this node's from now on, under this epoch.
-    pub fn take(&mut self, slot: Slot, epoch: Epoch) {
-        self.slots.insert(slot, epoch);
+    pub fn take(&mut self, slot: Slot, epoch: Epoch, now: Timestamp) {
+        self.forget(slot);
+        self.slots.insert(slot, (epoch, now));
     }
     /// A slot is somebody else's.
     pub fn lose(&mut self, slot: Slot) {
         self.slots.remove(&slot);
         self.passing.retain(|passing| passing.slot != slot);
+        self.forget(slot);
+    }
+    /// What waits for news of a slot that changes hands is in the store for whoever has it next, and may be over before this node
+    /// has it again.
+    fn forget(&mut self, slot: Slot) {
+        for waiting in [&mut self.accepted, &mut self.told] {
+            waiting.retain(|(destination, _)| Slot::of(destination.0) != slot);
+        }
     }
     /// A slot goes to another node when these lanes have nothing in flight any more, at the latest then.
     pub fn pass(&mut self, slot: Slot, lanes: Vec<LaneId>, until: Mono) {
@@ -122,6 +134,11 @@ impl Tenancy {
         passed
     }
 
+    /// Whether this node has taken a slot after it accepted something for it: whoever had the slot then may have sent that before the
+    /// commit was heard of here, which takes long if its answer is lost. Only the store knows what has become of it.
+    pub fn took_after(&self, slot: Slot, accepted_at: Timestamp) -> bool {
+        self.slots.get(&slot).is_some_and(|(_, taken_at)| accepted_at <= *taken_at)
+    }
     /// This node has accepted a delivery for a lane that keeps an order: it comes in with the next news.
     pub fn await_news(&mut self, destination: DestinationNo, delivery: Delivery) {
         self.accepted.push((destination, delivery));
@@ -166,9 +183,110 @@ impl Tenancy {
         all.sort_by_key(|(_, delivery)| delivery.id.sequence());
         all
     }
+    /// Whether lanes are to keep in mind what they have settled, if that has changed: as long as news is read, and as long as
+    /// anything waits for it. A refill may have brought the same, and it may be over by then.
+    pub fn watches(&mut self) -> Option<bool> {
+        let watches = self.reading || !self.told.is_empty() || !self.accepted.is_empty();
+        (std::mem::replace(&mut self.watching, watches) != watches).then_some(watches)
+    }
     /// The news was taken in, or could not be read. Says whether to read again at once.
     pub fn done_reading(&mut self) -> bool {
         self.reading = false;
         self.again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::draw::Draw;
+    use tidegate_core::id::DeliveryId;
+    use tidegate_core::pattern::EventType;
+    use tidegate_core::policy::Policy;
+    use tidegate_core::sequence::Sequence;
+    use tidegate_core::settle::{Incoming, Terms, accept};
+
+    use super::*;
+
+    const HERE: DestinationNo = DestinationNo(7);
+    const THERE: DestinationNo = DestinationNo(8);
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(1_790_000_000_000 + ms)
+    }
+
+    fn delivery(ms: i64) -> Delivery {
+        let number = Sequence::at(at(ms));
+        let incoming = Incoming {
+            id: DeliveryId::numbered(number, Draw(1)),
+            sequence: number.get(),
+            event_type: EventType::parse("order.created").unwrap(),
+            occurred_at: None,
+            expires_at: None,
+            ttl: None,
+            deliver_at: None,
+            ordering_key: None,
+            priority: tidegate_core::delivery::Priority::NORMAL,
+        };
+        accept(at(ms), incoming, &Policy::default(), &Terms::default())
+    }
+
+    fn arrived(tenancy: &mut Tenancy, brought: Vec<(DestinationNo, Delivery)>) -> Vec<(u32, i64)> {
+        let arrived = tenancy.arrived(brought, false);
+        arrived.iter().map(|(to, it)| (to.0, (it.accepted_at - at(0)).get())).collect()
+    }
+
+    fn of(destination: DestinationNo) -> Slot {
+        Slot::of(destination.0)
+    }
+
+    #[test]
+    fn what_waits_for_news_of_a_slot_that_changed_hands_is_left_to_the_store() {
+        let mut tenancy = Tenancy::default();
+        for change in [Tenancy::lose, |tenancy: &mut Tenancy, slot| tenancy.take(slot, Epoch(2), at(9))] {
+            tenancy.await_news(HERE, delivery(1));
+            assert!(tenancy.read_news());
+            tenancy.await_news(HERE, delivery(2));
+            tenancy.await_news(THERE, delivery(3));
+            change(&mut tenancy, of(HERE));
+            assert!(arrived(&mut tenancy, vec![]).is_empty());
+            assert!(!tenancy.done_reading() && tenancy.read_news());
+            assert_eq!(arrived(&mut tenancy, vec![]), [(THERE.0, 3)]);
+            assert!(!tenancy.done_reading());
+        }
+    }
+
+    #[test]
+    fn settled_deliveries_are_kept_in_mind_as_long_as_anything_waits_for_news() {
+        let mut tenancy = Tenancy::default();
+        assert_eq!(tenancy.watches(), None);
+        tenancy.await_news(HERE, delivery(1));
+        assert!(tenancy.read_news());
+        assert_eq!(tenancy.watches(), Some(true));
+        // It could not be read.
+        assert!(!tenancy.done_reading());
+        assert_eq!(tenancy.watches(), None);
+        assert!(tenancy.read_news());
+        assert_eq!(arrived(&mut tenancy, vec![(HERE, delivery(0))]), [(HERE.0, 0), (HERE.0, 1)]);
+        assert!(!tenancy.done_reading());
+        assert_eq!(tenancy.watches(), Some(false));
+    }
+
+    #[test]
+    fn what_was_accepted_before_a_slot_was_taken_may_be_over() {
+        let mut tenancy = Tenancy::default();
+        assert!(!tenancy.took_after(of(HERE), at(5)));
+        tenancy.take(of(HERE), Epoch(3), at(5));
+        assert!(tenancy.took_after(of(HERE), at(4)) && tenancy.took_after(of(HERE), at(5)));
+        assert!(!tenancy.took_after(of(HERE), at(6)) && !tenancy.took_after(of(THERE), at(4)));
+    }
+
+    #[test]
+    fn a_slot_is_passed_on_when_it_is_empty_or_late() {
+        let mut tenancy = Tenancy::default();
+        tenancy.take(of(HERE), Epoch(1), at(0));
+        tenancy.pass(of(HERE), Vec::new(), Mono::from_millis(100));
+        assert!(tenancy.passes() && !tenancy.holds(of(HERE)));
+        assert_eq!(tenancy.passed(Mono::from_millis(1), |_| true).empty, [of(HERE)]);
+        assert!(!tenancy.passes());
     }
 }

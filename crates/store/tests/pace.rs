@@ -158,7 +158,13 @@ impl World {
             response_body: Vec::new(),
             probe: None,
         };
-        Settled { account: AccountNo(1), destination, delivery: Box::new(delivery), attempt: Some(attempt), epoch: None }
+        Settled {
+            account: AccountNo(1),
+            destination,
+            delivery: Box::new(delivery),
+            attempt: Some(attempt),
+            epoch: None,
+        }
     }
 
     fn spent(&self) -> u64 {

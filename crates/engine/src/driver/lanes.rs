@@ -48,13 +48,7 @@ pub enum Past<'a> {
 }
 
 /// The state behind a lane's gates: as it was stored, or that of a destination that nothing is known of.
-pub fn restore(
-    past: Past<'_>,
-    policy: &Policy,
-    disabled: bool,
-    now: Now,
-    last_stop: LastStop,
-) -> LaneState {
+pub fn restore(past: Past<'_>, policy: &Policy, disabled: bool, now: Now, last_stop: LastStop) -> LaneState {
     let saved = if let Past::Stored(stored) = past { read(stored) } else { None };
     let mut new = LaneState::new(policy, now);
     new.standing.disabled = disabled.then_some((now.wall, DisabledCause::ByRequest));

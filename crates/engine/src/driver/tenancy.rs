@@ -65,7 +65,7 @@ impl Driver {
             let stored: HashMap<_, StoredLane> =
                 lanes.into_iter().map(|lane| (lane.destination, lane)).collect();
             if let Some(tenancy) = &mut self.tenancy {
-                tenancy.take(slot, epoch);
+                tenancy.take(slot, epoch, now.wall);
             }
             for lane in self.lanes.of(slot) {
                 let stored = stored.get(&self.lanes.get(lane).destination);
@@ -204,6 +204,12 @@ impl Driver {
     /// This node has accepted a delivery. Where it keeps an order and others accept, too, it comes in with the next news.
     pub(super) fn arrive(&mut self, destination: DestinationNo, delivery: Delivery) {
         let lane = self.here(destination);
+        let slot = Slot::of(destination.0);
+        if let (Some(lane), Some(tenancy)) = (lane, &self.tenancy)
+            && tenancy.took_after(slot, delivery.accepted_at)
+        {
+            return self.step(Input::Behind { lane });
+        }
         let ordered = |lane: LaneId| self.dispatcher.lane(lane).policy().ordering != Ordering::None;
         match &mut self.tenancy {
             Some(tenancy) if lane.is_some_and(ordered) => {
@@ -214,13 +220,20 @@ impl Driver {
         }
     }
 
+    /// Lanes keep in mind what they have settled as long as it may come again.
+    fn watch_settled(&mut self) {
+        if let Some(begins) = self.tenancy.as_mut().and_then(Tenancy::watches) {
+            self.dispatcher.reads(begins);
+        }
+    }
+
     /// Reads what others have accepted for this node, once at a time.
     pub(super) fn read_news(&mut self) {
         if !self.tenancy.as_mut().is_some_and(Tenancy::read_news) {
             return;
         }
         let Some(cluster) = self.parts.store.cluster().cloned() else { return };
-        self.dispatcher.reads(true);
+        self.watch_settled();
         let outbox = self.outbox.clone();
         tokio::spawn(async move {
             let _left = outbox.send(Arrival::News(cluster.news().await));
@@ -263,8 +276,9 @@ impl Driver {
             Err(StoreError::Closed) => return,
             Err(error) => tracing::warn!(%error, "cannot read what other nodes have accepted"),
         }
-        self.dispatcher.reads(false);
-        if self.tenancy.as_mut().is_some_and(Tenancy::done_reading) {
+        let again = self.tenancy.as_mut().is_some_and(Tenancy::done_reading);
+        self.watch_settled();
+        if again {
             self.read_news();
         }
     }

@@ -161,12 +161,14 @@ impl Database {
     /// Slots pass to a node, if they are nobody's, its own, or their owner's lease has ended.
     pub(super) fn claim(&mut self, node: NodeNo, slots: &[Slot], now: i64) -> Result<Vec<Granted>, Busy> {
         let ended = |owner: &NodeNo| self.nodes.get(owner).is_none_or(|row| row.lease_until <= now);
-        let free = |slot: &Slot| {
-            self.slots[slot.index()].owner.is_none_or(|owner| owner == node || ended(&owner))
-        };
+        let free =
+            |slot: &Slot| self.slots[slot.index()].owner.is_none_or(|owner| owner == node || ended(&owner));
         let slots: Vec<Slot> = slots.iter().copied().filter(free).collect();
-        let owners: BTreeSet<NodeNo> =
-            slots.iter().filter_map(|slot| self.slots[slot.index()].owner).filter(|owner| *owner != node).collect();
+        let owners: BTreeSet<NodeNo> = slots
+            .iter()
+            .filter_map(|slot| self.slots[slot.index()].owner)
+            .filter(|owner| *owner != node)
+            .collect();
         let writes = |seat: &mut SeatRow| {
             seat.open.take_if(|(_, since, _)| now - *since >= IDLE);
             seat.open.is_some() && seat.node.is_some_and(|node| owners.contains(&node))
@@ -184,7 +186,13 @@ impl Database {
         Ok(slots.into_iter().map(grant).collect())
     }
 
-    pub(super) fn give_back(&mut self, node: NodeNo, seat: Seat, slots: &[Slot], now: i64) -> Result<(), Busy> {
+    pub(super) fn give_back(
+        &mut self,
+        node: NodeNo,
+        seat: Seat,
+        slots: &[Slot],
+        now: i64,
+    ) -> Result<(), Busy> {
         if self.seat(seat, now).open.is_some() {
             return Err(Busy);
         }
@@ -298,9 +306,8 @@ impl Database {
             }
         }
         let memory = self.memory();
-        let open = |(lane, place): (LaneId, Place)| {
-            Some((lane.index(), memory.open(lane.index(), place)?.clone()))
-        };
+        let open =
+            |(lane, place): (LaneId, Place)| Some((lane.index(), memory.open(lane.index(), place)?.clone()));
         named.into_iter().filter_map(open).collect()
     }
 

@@ -21,10 +21,10 @@ use crate::world::Answer;
 
 /// What timeouts have learned is large and changes slowly: a crash may cost this much of it.
 const TIMEOUTS_EVERY: Millis = Millis::minutes(1);
-/// How long the answer to a question for news may take, in microseconds.
-const PATIENCE: i64 = 1_500_000;
 /// From the decision to make a request to its first byte, at most, in microseconds.
 const DEPARTS_WITHIN: u64 = 1_500;
+/// A refill without an answer is asked for again after so long.
+const READ_AGAIN: i64 = 2_000_000;
 
 impl Cluster {
     /// One turn: everything that has come.
@@ -120,7 +120,8 @@ impl Cluster {
             .map(|(id, _)| *id)
             .collect();
         for id in own {
-            if let Some(flight) = self.drop_flight(id).filter(|flight| flight.answer.is_some() && !flight.excused)
+            if let Some(flight) =
+                self.drop_flight(id).filter(|flight| flight.answer.is_some() && !flight.excused)
                 && self.owns(n, lane.index())
             {
                 let elapsed = self.now().mono.since(flight.sending.attempt.started.mono);
@@ -135,8 +136,10 @@ impl Cluster {
         match input {
             Input::Commit(works) => self.heard_commit(n, works),
             Input::Answered(id) => self.answered(n, id),
-            Input::Refilled { lane, tenure, refill } => {
-                if self.nodes[n].lanes[lane.index()].tenure == tenure {
+            Input::Refilled { lane, token, refill } => {
+                let record = &mut self.nodes[n].lanes[lane.index()];
+                if record.asked == token {
+                    record.asked = 0;
                     self.step(n, dispatcher::Input::Refilled { lane, refill: *refill });
                 }
             }
@@ -180,6 +183,12 @@ impl Cluster {
             }
         }
         for (lane, delivery) in accepted {
+            let here = self.here(n, lane.index());
+            let tenancy = &self.nodes[n].tenancy;
+            if here.is_some() && tenancy.took_after(slot(lane), delivery.accepted_at) {
+                self.step(n, dispatcher::Input::Behind { lane });
+                continue;
+            }
             let ordered = self.setup.world.destinations[lane.index()].policy.ordering != Ordering::None;
             if ordered && self.here(n, lane.index()).is_some() {
                 self.nodes[n].tenancy.await_news(number(lane.index()), delivery);
@@ -208,11 +217,10 @@ impl Cluster {
         }
         let token = self.token();
         let node = &mut self.nodes[n];
-        node.dispatcher.reads(true);
         node.news = token;
-        let (cursors, held) = (node.cursors.clone(), node.epochs.keys().copied().collect());
-        self.ask(n, Ask::News { token, cursors, held });
-        self.plan_at_node(n, self.us + PATIENCE, Arrival::Failed(token));
+        self.watch_settled(n);
+        let (cursors, held) = Default::default();
+        self.ask_desk(n, token, Ask::News { token, cursors, held });
     }
 
     fn take_news(&mut self, n: usize, news: Option<Vec<(usize, Delivery)>>) {
@@ -223,16 +231,25 @@ impl Cluster {
                 self.deliver(n, destination.0 as usize, delivery);
             }
         }
-        self.nodes[n].dispatcher.reads(false);
-        if self.nodes[n].tenancy.done_reading() {
+        let again = self.nodes[n].tenancy.done_reading();
+        self.watch_settled(n);
+        if again {
             self.read_news(n);
+        }
+    }
+
+    /// Lanes keep in mind what they have settled as long as it may come again.
+    fn watch_settled(&mut self, n: usize) {
+        let node = &mut self.nodes[n];
+        if let Some(begins) = node.tenancy.watches() {
+            node.dispatcher.reads(begins);
         }
     }
 
     fn take_slot(&mut self, n: usize, claimed: Claimed) {
         let now = self.now_at(n);
         let Claimed { slot, epoch, last_stop, lanes } = claimed;
-        self.nodes[n].tenancy.take(slot, epoch);
+        self.nodes[n].tenancy.take(slot, epoch, now.wall);
         for destination in self.lanes_of(slot) {
             let lane = self.lane_id(destination);
             let stored = lanes.iter().find(|stored| stored.destination == number(destination));
@@ -255,7 +272,7 @@ impl Cluster {
     fn change_hands(&mut self, n: usize, lane: LaneId, stored: Option<&StoredLane>, now: Mono) {
         self.cut(n, lane);
         let record = &mut self.nodes[n].lanes[lane.index()];
-        record.tenure += 1;
+        record.asked = 0;
         record.state = stored.and_then(|stored| stored.state.clone()).unwrap_or_default();
         record.timeouts_at = now;
         record.epoch = None;
@@ -381,19 +398,17 @@ impl Cluster {
     }
 
     fn refill(&mut self, n: usize, lane: LaneId) {
-        let tenure = self.nodes[n].lanes[lane.index()].tenure;
-        self.ask_refill(n, lane, tenure);
+        let token = self.token();
+        self.nodes[n].lanes[lane.index()].asked = token;
+        self.ask_refill(n, lane, token);
     }
 
-    /// The lane waits for the answer, so there must be one.
-    pub(super) fn ask_refill(&mut self, n: usize, lane: LaneId, tenure: u64) {
-        if self.nodes[n].lanes[lane.index()].tenure != tenure {
-            return;
+    /// The lane waits for the answer, so there must be one: it is asked again until there is, or until the lane changes hands.
+    pub(super) fn ask_refill(&mut self, n: usize, lane: LaneId, token: u64) {
+        if self.nodes[n].lanes[lane.index()].asked == token {
+            self.ask(n, Ask::Refill { lane, token });
+            self.plan_at_node(n, self.us + READ_AGAIN, Arrival::ReadAgain { lane, token });
         }
-        if self.is_cut(n) {
-            return self.plan_at_node(n, self.us + 1_000_000, Arrival::ReadAgain { lane, tenure });
-        }
-        self.ask(n, Ask::Refill { lane, tenure });
     }
 
     fn send(&mut self, n: usize, lane: LaneId, sending: Sending) {
@@ -466,7 +481,12 @@ impl Cluster {
             Some(answer) if now < self.nodes[n].lease_until => answer.report,
             _ => cancelled,
         };
-        self.record([2, self.us.unsigned_abs(), report.elapsed.get().unsigned_abs(), flight.sending.place.sequence]);
+        self.record([
+            2,
+            self.us.unsigned_abs(),
+            report.elapsed.get().unsigned_abs(),
+            flight.sending.place.sequence,
+        ]);
         if flight.answer.is_some() && !flight.excused && self.owns(n, lane.index()) {
             let answer = Answer { report, would_succeed: false };
             self.tell(n, &Note::Answered(lane, &flight.sending, &answer));

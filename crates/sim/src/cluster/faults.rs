@@ -25,7 +25,8 @@ impl Cluster {
         }
         let registered = if self.is_away() { None } else { self.database.register(self.us) };
         let Some(registered) = registered else { return self.plan(self.us + SECOND / 2, Event::Start(n)) };
-        let (drift, skew) = (self.setup.faults.drift_ppm, self.setup.faults.skew.get().unsigned_abs() * 1_000);
+        let (drift, skew) =
+            (self.setup.faults.drift_ppm, self.setup.faults.skew.get().unsigned_abs() * 1_000);
         let ppm = self.fate.below(2 * drift + 1).cast_signed() - drift.cast_signed();
         let skew = self.fate.below(2 * skew + 1).cast_signed() - skew.cast_signed();
         let life = self.nodes[n].life + 1;
@@ -61,6 +62,14 @@ impl Cluster {
 
     /// Takes in what has arrived.
     fn take(&mut self, n: usize, arrival: Arrival) {
+        let (life, token) = (self.nodes[n].life, arrival.token());
+        self.handle(n, arrival);
+        if let Some(token) = token.filter(|_| self.nodes[n].is(life)) {
+            self.desk_done(n, token);
+        }
+    }
+
+    fn handle(&mut self, n: usize, arrival: Arrival) {
         let node = &self.nodes[n];
         let (member, writer) = (node.task.token, node.writer.token);
         match arrival {
@@ -83,13 +92,10 @@ impl Cluster {
                 }
                 self.nodes[n].inbox.push_back(Input::News(Some(brought)));
             }
-            Arrival::Refilled { lane, tenure, refill } => {
-                self.nodes[n].inbox.push_back(Input::Refilled { lane, tenure, refill });
+            Arrival::Refilled { lane, token, refill } => {
+                self.nodes[n].inbox.push_back(Input::Refilled { lane, token, refill });
             }
-            Arrival::NotRefilled { lane, tenure } => {
-                self.plan_at_node(n, self.us + SECOND, Arrival::ReadAgain { lane, tenure });
-            }
-            Arrival::ReadAgain { lane, tenure } => self.ask_refill(n, lane, tenure),
+            Arrival::ReadAgain { lane, token } => self.ask_refill(n, lane, token),
             Arrival::Overdue { token, overdue } if token == node.sweep => {
                 self.nodes[n].sweep = 0;
                 self.nodes[n].inbox.push_back(Input::Overdue(Some(overdue)));
@@ -280,7 +286,8 @@ impl Cluster {
             let row = self.database.slots[slot.index()];
             let works = |node: &Node| {
                 let lanes = self.lanes_of(*slot);
-                Some(node.no) == row.owner && lanes.into_iter().all(|lane| node.lanes[lane].epoch == Some(row.epoch))
+                Some(node.no) == row.owner
+                    && lanes.into_iter().all(|lane| node.lanes[lane].epoch == Some(row.epoch))
             };
             if self.nodes.iter().filter(|node| node.state == State::Up).any(works) {
                 self.watch.counts.revivals += 1;

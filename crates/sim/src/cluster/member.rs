@@ -21,7 +21,32 @@ impl Cluster {
     fn ask_as_member(&mut self, n: usize, doing: Doing, ask: impl FnOnce(u64) -> Ask) {
         let token = self.token();
         (self.nodes[n].task.token, self.nodes[n].task.doing) = (token, doing);
-        self.ask(n, ask(token));
+        self.ask_desk(n, token, ask(token));
+    }
+
+    pub(super) fn ask_desk(&mut self, n: usize, token: u64, ask: Ask) {
+        self.nodes[n].desk.asks.push_back((token, ask));
+        self.serve_desk(n);
+    }
+
+    /// The answer to a question is here, or does not come any more: on to the next.
+    pub(super) fn desk_done(&mut self, n: usize, token: u64) {
+        if self.nodes[n].desk.token.take_if(|asked| *asked == token).is_some() {
+            self.serve_desk(n);
+        }
+    }
+
+    fn serve_desk(&mut self, n: usize) {
+        let node = &mut self.nodes[n];
+        if node.desk.token.is_some() {
+            return;
+        }
+        let Some((token, mut ask)) = node.desk.asks.pop_front() else { return };
+        node.desk.token = Some(token);
+        if let Ask::News { cursors, held, .. } = &mut ask {
+            (*cursors, *held) = (node.cursors.clone(), node.epochs.keys().copied().collect());
+        }
+        self.ask(n, ask);
         self.plan_at_node(n, self.us + PATIENCE, Arrival::Failed(token));
     }
 
@@ -39,7 +64,8 @@ impl Cluster {
         }
         let Some(membership) = &mut node.membership else { return };
         let plan = membership.renewed(sent, roll);
-        if std::mem::take(&mut node.just_woke) && membership.held().next().is_none() && !plan.lost.is_empty() {
+        if std::mem::take(&mut node.just_woke) && membership.held().next().is_none() && !plan.lost.is_empty()
+        {
             self.watch.counts.woke_with_nothing += 1;
         }
         if !plan.lost.is_empty() {

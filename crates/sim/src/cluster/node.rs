@@ -12,7 +12,7 @@ use tidegate_engine::dispatcher::{Dispatcher, Effect, LaneId, Mark, Sending};
 use tidegate_engine::tenancy::Tenancy;
 
 use super::clock::Clock;
-use super::work::{Accepted, Arrival, Claimed, Group, Settled, Work};
+use super::work::{Accepted, Arrival, Ask, Claimed, Group, Settled, Work};
 use crate::world::Answer;
 
 /// A node, or the place of one.
@@ -50,6 +50,7 @@ pub(super) struct Node {
     pub(super) epochs: BTreeMap<Slot, Epoch>,
     pub(super) cursors: BTreeMap<u8, u64>,
     pub(super) news: u64,
+    pub(super) desk: Desk,
     pub(super) by_poll: bool,
     /// What went stale is being looked for.
     pub(super) sweep: u64,
@@ -67,6 +68,15 @@ pub(super) enum State {
     Up,
     /// All slots are passed on: the last results are written.
     Closing,
+}
+
+/// The thread of the cluster: what it is asked for, one thing after the other, so that news is never read with slots of before a
+/// claim that came first.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    /// The question whose answer it waits for.
+    pub(super) token: Option<u64>,
+    pub(super) asks: VecDeque<(u64, Ask)>,
 }
 
 /// What the task of the membership does.
@@ -97,7 +107,7 @@ pub(super) enum Doing {
 pub(super) enum Input {
     Commit(Vec<Work>),
     Answered(u64),
-    Refilled { lane: LaneId, tenure: u64, refill: Box<Refill> },
+    Refilled { lane: LaneId, token: u64, refill: Box<Refill> },
     Noticed,
     News(Option<Vec<(usize, Delivery)>>),
     Overdue(Option<Vec<(usize, Delivery)>>),
@@ -111,7 +121,8 @@ pub(super) enum Input {
 /// What the driver knows of a lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LaneRecord {
-    pub(super) tenure: u64,
+    /// The refill that was asked for in this tenure.
+    pub(super) asked: u64,
     pub(super) state: Vec<u8>,
     pub(super) timeouts_at: Mono,
     pub(super) shown_in_flight: u32,
@@ -201,6 +212,7 @@ impl Node {
             epochs: BTreeMap::new(),
             cursors: BTreeMap::new(),
             news: 0,
+            desk: Desk::default(),
             by_poll: false,
             sweep: 0,
             sequence: Sequence::default(),
@@ -236,6 +248,9 @@ impl Writer {
         let (accepts, records) =
             self.queue.drain(..).partition::<Vec<_>, _>(|work| matches!(work, Work::Accept(_)));
         self.queue.extend(records);
-        accepts.into_iter().filter_map(|work| if let Work::Accept(it) = work { Some(it) } else { None }).collect()
+        accepts
+            .into_iter()
+            .filter_map(|work| if let Work::Accept(it) = work { Some(it) } else { None })
+            .collect()
     }
 }

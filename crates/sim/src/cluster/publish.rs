@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tidegate_core::delivery::Place;
+use tidegate_core::draw::Draw;
 use tidegate_core::id::DeliveryId;
 use tidegate_core::sequence::{Sequence, Share};
 use tidegate_core::settle::{Incoming, accept};
-use tidegate_core::draw::Draw;
 use tidegate_engine::dispatcher::LaneId;
 
 use super::Cluster;
@@ -81,8 +81,10 @@ impl Cluster {
             ordering_key: template.keys.map(|keys| Arc::from(format!("key-{}", chance.below(keys)))),
             priority: template.priority,
         };
-        let delivery = accept(now, incoming, &self.setup.world.destinations[destination].policy, &template.terms);
+        let delivery =
+            accept(now, incoming, &self.setup.world.destinations[destination].policy, &template.terms);
         self.watch.oracles.order.published(number.get(), at);
+        self.record([6, self.us.unsigned_abs(), number.get(), n as u64]);
         let lane = self.lane_id(destination);
         self.write(n, Work::Accept(Accepted { publisher: p, lane, delivery }));
     }
@@ -103,6 +105,7 @@ impl Cluster {
 
     pub(super) fn told(&mut self, p: usize, lane: LaneId, place: Place) {
         self.watch.oracles.order.told(lane, place, self.us);
+        self.record([5, self.us.unsigned_abs(), place.sequence, 0]);
         self.watch.counts.published += 1;
         self.plan_publication(p, self.us);
     }

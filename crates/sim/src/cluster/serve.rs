@@ -70,10 +70,10 @@ impl Cluster {
                 let brought = self.database.news(&mut cursors, &held);
                 self.answer(n, Arrival::News { token, cursors, brought });
             }
-            Ask::Refill { lane, tenure } => {
+            Ask::Refill { lane, token } => {
                 let now = self.wall_at(n);
                 let refill = self.database.backing.refill(self.nodes[n].dispatcher.lane(lane), now);
-                self.answer(n, Arrival::Refilled { lane, tenure, refill: Box::new(refill) });
+                self.answer(n, Arrival::Refilled { lane, token, refill: Box::new(refill) });
             }
             Ask::Clock { sent } => {
                 let micros = self.database_micros();
@@ -105,10 +105,7 @@ impl Cluster {
             | Ask::Recover { token }
             | Ask::Overdue { token }
             | Ask::News { token, .. } => self.answer(n, Arrival::Failed(*token)),
-            Ask::Refill { lane, tenure } => {
-                self.answer(n, Arrival::NotRefilled { lane: *lane, tenure: *tenure });
-            }
-            Ask::Clock { .. } | Ask::Announce { .. } | Ask::Leave => {}
+            Ask::Refill { .. } | Ask::Clock { .. } | Ask::Announce { .. } | Ask::Leave => {}
         }
     }
 
@@ -165,7 +162,10 @@ impl Cluster {
             } else if !flight.excused {
                 self.watch.wrong(|| {
                     let (node, sequence) = (node.no.0, flight.sending.place.sequence);
-                    format!("destination {lane} at {}: taken from {from:?}, but node {node} has {sequence} out", now.wall)
+                    format!(
+                        "destination {lane} at {}: taken from {from:?}, but node {node} has {sequence} out",
+                        now.wall
+                    )
                 });
             }
         }
@@ -207,7 +207,12 @@ impl Cluster {
             self.tell(n, &Note::Accepted(*lane, delivery));
         }
         for (lane, delivery) in &applied.settled {
-            self.record([4, self.us.unsigned_abs(), delivery.place.sequence, u64::from(delivery.attempts_made)]);
+            self.record([
+                4,
+                self.us.unsigned_abs(),
+                delivery.place.sequence,
+                u64::from(delivery.attempts_made),
+            ]);
             self.tell(n, &Note::Settled(*lane, delivery));
         }
         for (lane, as_of) in &applied.kept {

@@ -159,14 +159,15 @@ fn destinations(length: Millis, chance: &mut Chance) -> Vec<Destination> {
             base(),
             quick().troubled(outages(TroubleKind::Unavailable { retry_after: Millis::seconds(15) })),
         ),
-        (
-            "flapping",
-            base(),
-            quick().troubled(vec![Trouble { from: START, to: end, kind: flaps }]),
-        ),
+        ("flapping", base(), quick().troubled(vec![Trouble { from: START, to: end, kind: flaps }])),
         (
             "everything",
-            Policy { quiet: pause_of_a_minute(), rate_limit: rate(80, 5), max_concurrency: wide(3), ..keys() },
+            Policy {
+                quiet: pause_of_a_minute(),
+                rate_limit: rate(80, 5),
+                max_concurrency: wide(3),
+                ..keys()
+            },
             quick().limited(Limiter::new(60, Millis::seconds(30), Says::Seconds)),
         ),
     ];

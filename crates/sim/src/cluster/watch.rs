@@ -145,7 +145,8 @@ impl Cluster {
             let id = self.watch.lanes[lane];
             let works = |n: &usize| {
                 let node = &self.nodes[*n];
-                let well = node.state == State::Up && !node.is_paused() && self.us - node.well_since > SETTLED;
+                let well =
+                    node.state == State::Up && !node.is_paused() && self.us - node.well_since > SETTLED;
                 well && self.owns(*n, lane) && node.dispatcher.lane(id).presence() == Presence::Here
             };
             let owner = (0..self.nodes.len()).find(works).filter(|_| !self.is_away());

@@ -82,7 +82,7 @@ pub(super) enum Ask {
     },
     Refill {
         lane: LaneId,
-        tenure: u64,
+        token: u64,
     },
     Overdue {
         token: u64,
@@ -102,39 +102,88 @@ pub(super) enum Ask {
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// Somebody publishes.
-    Published { publisher: usize, at: i64 },
+    Published {
+        publisher: usize,
+        at: i64,
+    },
     /// The millisecond of what was accepted may be over.
     Past(Accepted),
     /// A request is about to be written.
     Depart(u64),
     /// Its answer is here.
     Answered(u64),
-    Renewed { token: u64, sent: Mono, roll: Box<Roll> },
-    Claimed { token: u64, claimed: Vec<Claimed> },
-    GaveBack { token: u64 },
-    Begun { token: u64, stale: BTreeSet<Slot> },
-    Committed { token: u64 },
-    Recovered { token: u64, groups: u64 },
-    News { token: u64, cursors: BTreeMap<u8, u64>, brought: Vec<(usize, Delivery)> },
-    Refilled { lane: LaneId, tenure: u64, refill: Box<Refill> },
-    Overdue { token: u64, overdue: Vec<(usize, Delivery)> },
-    Clock { micros: i64, sent: i64 },
+    Renewed {
+        token: u64,
+        sent: Mono,
+        roll: Box<Roll>,
+    },
+    Claimed {
+        token: u64,
+        claimed: Vec<Claimed>,
+    },
+    GaveBack {
+        token: u64,
+    },
+    Begun {
+        token: u64,
+        stale: BTreeSet<Slot>,
+    },
+    Committed {
+        token: u64,
+    },
+    Recovered {
+        token: u64,
+        groups: u64,
+    },
+    News {
+        token: u64,
+        cursors: BTreeMap<u8, u64>,
+        brought: Vec<(usize, Delivery)>,
+    },
+    Refilled {
+        lane: LaneId,
+        token: u64,
+        refill: Box<Refill>,
+    },
+    Overdue {
+        token: u64,
+        overdue: Vec<(usize, Delivery)>,
+    },
+    Clock {
+        micros: i64,
+        sent: i64,
+    },
     Left,
     /// No answer, or a bad one, to what had this token.
     Failed(u64),
-    /// A refill could not be read.
-    NotRefilled { lane: LaneId, tenure: u64 },
     Noticed,
     Freed,
     /// Time: for the machine, the membership's next round, the writer's next try, and what is done now and then.
     Alarm(u64),
     Round(u64),
     TryAgain(u64),
-    ReadAgain { lane: LaneId, tenure: u64 },
+    ReadAgain {
+        lane: LaneId,
+        token: u64,
+    },
     Poll,
     LookAtClock,
     Second,
     MustLeave,
+}
+
+impl Arrival {
+    /// The question to which it is the answer, of those that are asked one after the other.
+    pub(super) const fn token(&self) -> Option<u64> {
+        match self {
+            Self::Renewed { token, .. }
+            | Self::Claimed { token, .. }
+            | Self::GaveBack { token }
+            | Self::News { token, .. }
+            | Self::Failed(token) => Some(*token),
+            _ => None,
+        }
+    }
 }
 
 /// A slot that was granted, with its lanes as they were stored.

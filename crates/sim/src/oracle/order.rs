@@ -184,7 +184,9 @@ impl Lane {
         for (before, earlier) in all.filter(|(before, earlier)| is_before(**before, earlier)) {
             if let Phase::Answered { overtaken_by } = &mut earlier.phase {
                 overtaken_by.get_or_insert(place);
-            } else if !tried && earlier.goes_before(by_answers || before.sequence < place.sequence, now, latest) {
+            } else if !tried
+                && earlier.goes_before(by_answers || before.sequence < place.sequence, now, latest)
+            {
                 overtaken.get_or_insert(before.sequence);
             }
         }

@@ -236,10 +236,8 @@ async fn results_of_an_earlier_tenure_are_refused() {
     let earlier = pair.a().renew(false).await.unwrap().roll.slots[slot.index()].epoch;
     pair.a().give_back(vec![slot], true).await.unwrap();
     let current = pair.a().claim(vec![slot]).await.unwrap()[0].epoch;
-    let settled = |delivery, epoch| Settled {
-        epoch: Some(epoch),
-        ..pair.first.settled(1, 1, delivery, OK, later(5))
-    };
+    let settled =
+        |delivery, epoch| Settled { epoch: Some(epoch), ..pair.first.settled(1, 1, delivery, OK, later(5)) };
     let save = |state: &[u8], epoch| LaneSave {
         destination: DestinationNo(1),
         state: Some(state.to_vec()),
