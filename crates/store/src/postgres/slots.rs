@@ -102,6 +102,11 @@ impl Slots {
         self.epoch(Slot::of(destination.0)).is_none()
     }
 
+    /// Whether what came about under this epoch may be written: a slot that was lost and is held again is another tenure.
+    pub(super) fn is_current(&self, destination: DestinationNo, epoch: Option<Epoch>) -> bool {
+        epoch.is_none() || self.epoch(Slot::of(destination.0)) == epoch
+    }
+
     fn epoch(&self, slot: Slot) -> Option<Epoch> {
         self.epochs.as_ref().and_then(|epochs| epochs.of(slot))
     }

@@ -217,6 +217,7 @@ impl Bench {
             destination: DestinationNo(destination),
             delivery: Box::new(delivery),
             attempt,
+            epoch: None,
         }
     }
 
