@@ -24,6 +24,7 @@ mod retention;
 mod shared_work;
 mod slots;
 mod sql;
+mod transfer;
 mod value;
 mod writer;
 
@@ -32,4 +33,6 @@ pub(crate) use lanes::lanes_of_slots;
 pub(crate) use link::Link;
 pub use open::Options;
 pub(crate) use outbox::{count_refused_outbox, outbox, refuse_outbox, refused_outbox};
-pub(crate) use shared_work::{adopt_jobs, is_common_key, order_is_open, orders_of_slots};
+pub(crate) use shared_work::{adopt_jobs, is_common_key, key_mark, order_is_open, orders_of_slots};
+pub(crate) use transfer::Target;
+pub(crate) use value::Rows;

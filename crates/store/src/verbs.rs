@@ -111,7 +111,7 @@ impl Store {
     /// Whether all nodes seal secrets with the key that has this fingerprint: the first one that comes decides.
     pub async fn fingerprint(&self, fingerprint: &[u8]) -> Result<bool, StoreError> {
         let Some(cluster) = self.cluster() else { return Ok(true) };
-        let text: String = fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = postgres::key_mark(fingerprint);
         cluster.run(move |reader| postgres::is_common_key(&reader.source, &text)).await
     }
 

@@ -35,11 +35,18 @@ pub(crate) fn adopt_jobs(source: &Source, me: NodeNo) -> Result<Vec<Job>> {
     all(source, sql::ADOPT_JOBS, params![number(me)], |row| load::job(row).map(|(_, job)| job))
 }
 
+/// The name of the mark that says with which key secrets are sealed.
+pub(super) const KEY_FINGERPRINT: &str = "key_fingerprint";
+
+/// A key's fingerprint as that mark has it.
+pub(crate) fn key_mark(fingerprint: &[u8]) -> String {
+    fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Whether the key is the one that all nodes have. The first one that comes decides.
 pub(crate) fn is_common_key(source: &Source, fingerprint: &str) -> Result<bool> {
-    let name = "key_fingerprint";
-    all(source, sql::ADD_MARK, params![name, fingerprint], |_| Ok(()))?;
-    let found = all(source, sql::GET_MARK, params![name], |row| row.get::<String>(0))?;
+    all(source, sql::ADD_MARK, params![KEY_FINGERPRINT, fingerprint], |_| Ok(()))?;
+    let found = all(source, sql::GET_MARK, params![KEY_FINGERPRINT], |row| row.get::<String>(0))?;
     let known =
         found.first().ok_or_else(|| Fault::Strange("the fingerprint of the key is gone".to_owned()))?;
     Ok(known == fingerprint)
