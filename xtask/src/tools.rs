@@ -1,4 +1,4 @@
-//! What the tests need beside the Rust toolchain: a C compiler, Python and Node.js from Debian, and below `target/` the
+//! What the tests need beside the Rust toolchain: a C compiler, PostgreSQL, Python and Node.js from Debian, and below `target/` the
 //! packages that `crates/server/tests/interop` names, at the versions it names.
 //!
 //! The package managers fetch from wherever this machine has them fetch from. A second run finds everything in place and
@@ -16,6 +16,9 @@ use crate::{root, run, target};
 const SYSTEM: &[(&[&str], &[&str])] = &[
     (&["cc", "--version"], &["gcc", "libc6-dev"]),
     (&["python3", "-c", "import ensurepip, venv"], &["python3", "python3-venv"]),
+    (&["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb"], &["postgresql"]),
+    // Nodes whose clocks differ.
+    (&["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"], &["libfaketime"]),
     (&["node", "--version"], &["nodejs"]),
     (&["npm", "--version"], &["npm"]),
 ];

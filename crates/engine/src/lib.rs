@@ -9,6 +9,7 @@
 //!   sender    one attempt: resolver, connection, signature, answer
 //!   keeper    ends what went stale in the store, deletes what is old
 //!   membership, orders   one of several nodes: slots, and wishes for what others work
+//!   reading         what is read of deliveries of which something is wanted
 //!   clock, chance   the one file that reads the clock, the one that draws
 //! ```
 
@@ -22,6 +23,7 @@ mod membership;
 pub mod metrics;
 pub mod notice;
 mod orders;
+mod reading;
 pub mod resolver;
 pub mod sender;
 mod wish;
@@ -29,3 +31,4 @@ mod wish;
 pub use driver::{NewLane, View};
 pub use handle::{Engine, EngineConfig, Place, Started, Stopped, start};
 pub use membership::Seen;
+pub use reading::Reading;

@@ -11,6 +11,7 @@
 mod address;
 mod cluster;
 mod failure;
+mod inspect;
 mod intern;
 mod lanes;
 mod link;
@@ -29,10 +30,13 @@ mod value;
 mod writer;
 
 pub(crate) use failure::Failure;
+pub use inspect::{Inspection, inspect};
 pub(crate) use lanes::lanes_of_slots;
 pub(crate) use link::Link;
 pub use open::Options;
 pub(crate) use outbox::{count_refused_outbox, outbox, refuse_outbox, refused_outbox};
-pub(crate) use shared_work::{adopt_jobs, is_common_key, key_mark, order_is_open, orders_of_slots};
+pub(crate) use shared_work::{
+    KEY_FINGERPRINT, adopt_jobs, agreed, clock, key_mark, order_is_open, orders_of_slots,
+};
 pub(crate) use transfer::Target;
 pub(crate) use value::Rows;

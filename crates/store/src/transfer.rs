@@ -172,8 +172,8 @@ pub enum TransferError {
     Store(#[from] StoreError),
     /// Both sides are not the same.
     #[error(
-        "source and target differ:\n  {}\nNo server starts on the target as it is. Find out who changed it; then empty it (drop \
-         schema tidegate cascade) and run the same command again",
+        "source and target differ:\n  {}\nAs long as no server has run on the target, nothing there may differ: find out who \
+         changed it, empty it (drop schema tidegate cascade), and run the command again",
         .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
     )]
     Differ(Vec<Difference>),

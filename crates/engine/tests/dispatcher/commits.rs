@@ -30,6 +30,22 @@ fn what_a_refill_brought_is_not_sent_again_when_its_acceptance_is_heard_of() {
     }
 }
 
+/// Whoever wants something of a delivery has read it before, and it may have been sent and have ended since.
+#[test]
+fn what_ended_after_it_was_read_is_not_sent_again() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    node.dispatcher.reads(true);
+    let id = node.publish(lane);
+    node.answer(lane, id, OK);
+    assert_eq!(node.take_sent(), [id]);
+    node.hasten(lane, id);
+    assert_eq!(node.take_sent(), []);
+    node.withdraw(lane, id);
+    assert_eq!(node.settled.len(), 1, "it ended once: {:?}", node.settled);
+    node.dispatcher.reads(false);
+}
+
 /// Goal: no run of crashes starts more than a full bucket allows.
 /// Method: lives in which nothing is ever committed, without a moment between them. Each may send until it waits for that.
 #[test]

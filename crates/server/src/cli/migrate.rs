@@ -12,20 +12,20 @@ use self::pace::Pace;
 use super::{Ended, say};
 use crate::secrets::Secrets;
 
-/// Move everything from SQLite to PostgreSQL, for one server or several: accounts, keys, destinations with their secrets and
-/// the state of their gates, events, deliveries in every state, attempts, logs, counts. Ids stay what they are, and a server
-/// that is started on the target goes on where the one on the source ended.
+/// Move everything from SQLite to PostgreSQL.
 ///
-/// Stop the server first. The source is only read. The target must be an empty database (its own schema, `tidegate`, is made).
-/// If the command is cut off at any point, run it again: it goes on where it was. At the end, both sides are read in full, and
-/// the rows of every table are counted and compared by a checksum; until they are the same, no server starts on the target.
+/// Accounts, keys, destinations with their secrets and the state of their gates, events, deliveries in every state, attempts,
+/// logs, counts: ids stay what they are, and a server that is started on the target goes on where the one on the source ended.
+///
+/// Stop the server first. The source is only read. The target must be an empty database; its schema, `tidegate`, is made. If
+/// the command is cut off at any point, run it again: it goes on where it was. At the end both sides are read in full, and the
+/// rows of every table are counted and compared by a checksum; until they are the same, no server starts on the target.
 ///
 /// Secrets stay sealed with the key they are sealed with: give it to the servers on the target (TIDEGATE_SECRET_KEY, or
-/// --secret-key-file). Do not start a server on the source again: it would send once more what was waiting.
+/// --secret-key-file). Start no server on the source afterwards: it would send once more what was waiting.
 ///
 /// Exit code: 0, all is moved and the same; 1, both sides differ; 2, it could not be done, and the message says what to do.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// The source: sqlite:DIRECTORY (a data directory) or sqlite:FILE
     #[arg(long, value_name = "sqlite:PATH")]
