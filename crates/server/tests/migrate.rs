@@ -94,7 +94,7 @@ impl World {
         let in_order = json!({"ordering": "key", "max_concurrency": 5});
         let pause = make(server, "paused", &paused.url, in_order).await;
         server.post(&format!("{pause}/pause"), json!({})).await.expect(200);
-        server.put("/v1/event-types/well.*", json!({"priority": 2})).await.expect(200);
+        server.put("/v1/event-types/well.*", json!({"priority": 2})).await.expect(201);
         for number in 0..5 {
             publish(server, "well", number, json!({})).await;
             publish(server, "paused", number, json!({"ordering_key": "k"})).await;

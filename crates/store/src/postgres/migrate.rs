@@ -25,11 +25,6 @@ pub(super) fn run(link: &Link) -> Result<(), StoreError> {
     Ok(link.transact(sql::BEGIN_MIGRATION, || migrate(link, known))?)
 }
 
-/// Whether there is a schema, and all that this binary knows of it.
-pub(super) fn is_current(link: &Link) -> Result<bool, Failure> {
-    Ok(version(link)?.is_some_and(|found| usize::try_from(found) == Ok(STEPS.len())))
-}
-
 fn migrate(link: &Link, known: i64) -> Result<(), Failure> {
     let found = match version(link)? {
         Some(found) => found,

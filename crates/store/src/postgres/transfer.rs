@@ -67,8 +67,10 @@ impl Target {
         open::check(&link)?;
         match task {
             Task::Move => migrate::run(&link)?,
-            Task::Verify if !migrate::is_current(&link)? => return Err(TransferError::Unfinished),
-            Task::Verify => {}
+            Task::Verify => match migrate::versions(&link)? {
+                (Some(found), known) if found == known => {}
+                _ => return Err(TransferError::Unfinished),
+            },
         }
         let width = open::width(&link, Options::PARTITION)?;
         let partitions = Partitions::load(&link, width)?;
