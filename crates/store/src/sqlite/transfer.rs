@@ -64,7 +64,7 @@ impl Origin {
     pub(crate) fn columns(&self, table: &Table) -> std::result::Result<Vec<String>, TransferError> {
         let statement =
             self.connection.prepare(table.sql).map_err(|error| self.broken(Fault::Sqlite(error)))?;
-        Ok(statement.column_names().into_iter().map(str::to_owned).collect())
+        Ok(statement.column_names().map(str::to_owned).collect())
     }
 
     /// How many rows a table has.

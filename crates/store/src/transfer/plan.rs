@@ -26,11 +26,11 @@ pub(crate) struct Plan {
 
 /// The plans for all tables.
 pub(super) fn all(origin: &Origin, types: &Types) -> Result<Vec<Plan>, TransferError> {
-    TABLES.iter().map(|table| Plan::new(table, origin.columns(table)?, types)).collect()
+    TABLES.iter().map(|table| Plan::new(table, &origin.columns(table)?, types)).collect()
 }
 
 impl Plan {
-    fn new(table: &'static Table, columns: Vec<String>, types: &Types) -> Result<Self, TransferError> {
+    fn new(table: &'static Table, columns: &[String], types: &Types) -> Result<Self, TransferError> {
         let name = table.name;
         let unknown = |column: &str| {
             TransferError::Target(format!("it has no column {column} in {name}, which the source fills"))
