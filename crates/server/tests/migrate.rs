@@ -154,15 +154,6 @@ async fn a_server_goes_on_where_the_other_ended() {
     let again = target.migrate(&source).arg("--verify-only").output().expect("it starts");
     assert!(again.status.success() && said(&again).contains("the same on both sides"), "{}", said(&again));
 
-    let another = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-    let stranger = Command::new(env!("CARGO_BIN_EXE_tidegate"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--database-url", &target.url, "--data-dir"])
-        .arg(&source.data_dir)
-        .env("TIDEGATE_SECRET_KEY", another)
-        .output()
-        .expect("it starts");
-    assert!(!stranger.status.success() && said(&stranger).contains("key"), "{}", said(&stranger));
-
     let key = source.data_dir.join("secret.key").display().to_string();
     let server = Server::start(&["--database-url", &target.url, "--secret-key-file", &key]).await;
     until(secs(30), "it has all slots", async || answers::has_all_slots(&server).await).await;
@@ -179,6 +170,15 @@ async fn a_server_goes_on_where_the_other_ended() {
         .await;
     assert_eq!(numbers(&world.paused), [0, 1, 2, 3, 4, 5], "in its order");
     assert_eq!(world.counts(), [8, 6, 1, 1]);
+
+    let another = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let stranger = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--database-url", &target.url, "--data-dir"])
+        .arg(&source.data_dir)
+        .env("TIDEGATE_SECRET_KEY", another)
+        .output()
+        .expect("it starts");
+    assert!(!stranger.status.success() && said(&stranger).contains("key"), "{}", said(&stranger));
 }
 
 /// Goal: whoever mistypes something is told what is right.

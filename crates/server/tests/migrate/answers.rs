@@ -26,6 +26,9 @@ const MOMENTARY: &[&str] = &["as_of", "node", "estimated_at"];
 /// How the timeline tells of a hold, up to the moment of the answer; a stop of the server ends it, too.
 const HELD: &str = "its destination was held by";
 
+/// Fields that tell when the next token comes.
+const OF_A_TOKEN: &[&str] = &["retry_at", "until", "detail", "summary"];
+
 /// By path.
 pub(crate) type Answers = BTreeMap<String, Value>;
 
@@ -71,7 +74,9 @@ fn plain(mut answer: Value) -> Value {
         Value::Object(fields) => {
             let is = |name: &str, word: &str| fields.get(name).is_some_and(|value| value == word);
             // What holds now is told as of now.
-            let held = ["paused", "rate_limited"].iter().any(|word| is("status", word));
+            let held = ["paused", "rate_limited", "retry_backoff", "scheduled"]
+                .iter()
+                .any(|word| is("status", word));
             // A token's time is known as well as the clock, and two servers know that to some milliseconds.
             let limited = ["status", "hold_reason", "reason"].iter().any(|name| is(name, "rate_limited"));
             let limited = limited || is("gate", "rate");
@@ -79,7 +84,7 @@ fn plain(mut answer: Value) -> Value {
                 fields.remove("at");
             }
             if limited {
-                ["retry_at", "until", "detail", "summary"].map(|name| fields.remove(name));
+                fields.retain(|name, _| !OF_A_TOKEN.contains(&name.as_str()));
             }
             fields.retain(|name, _| !MOMENTARY.contains(&name.as_str()));
             fields.values_mut().for_each(|value| *value = plain(value.take()));
