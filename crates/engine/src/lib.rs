@@ -22,6 +22,7 @@ mod membership;
 pub mod metrics;
 pub mod notice;
 mod orders;
+pub mod pulse;
 pub mod resolver;
 pub mod sender;
 mod wish;

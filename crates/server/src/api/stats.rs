@@ -3,17 +3,24 @@
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate_core::time::Millis;
+use tidegate_core::delivery::HoldReason;
+use tidegate_core::time::{Millis, Timestamp};
+use tidegate_engine::pulse::Beat;
 use tidegate_store::lane::Of;
+use tidegate_store::list::{DeliveryFilter, PageQuery, Stage};
 use tidegate_store::stats::Tally;
+use tidegate_store::{AccountNo, DestinationNo};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::openapi::Refusals;
-use super::{App, Data, ok};
+use super::{App, Data, as_optional_text, ok};
 use crate::auth::{Call, Viewer};
+
+/// Lanes looked at in one go: the engine stands still meanwhile.
+const LANES_AT_ONCE: usize = 500;
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -33,8 +40,29 @@ pub(crate) struct StatsView {
     inflight: usize,
     /// The last 24 hours.
     last_24h: Counts,
-    /// The same by the hour, the oldest first.
+    /// The same by the hour, the oldest first. How long attempts took is known of this node, since it started.
     hours: Vec<HourView>,
+    /// The last hour by the minute, the oldest first: of this node, since it started.
+    minutes: Vec<HourView>,
+    /// What holds destinations whose deliveries wait, the most deliveries first.
+    held: Vec<HeldView>,
+    /// When the oldest of the deliveries that wait was accepted.
+    #[serde(serialize_with = "as_optional_text")]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    oldest_queued_at: Option<Timestamp>,
+}
+
+/// What waits behind one kind of hold.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Held)]
+pub(crate) struct HeldView {
+    /// The word for what holds them.
+    #[schema(value_type = String)]
+    reason: &'static str,
+    /// Deliveries that wait.
+    deliveries: u64,
+    /// Destinations that are held so.
+    destinations: u64,
 }
 
 /// What happened in some time.
@@ -58,7 +86,7 @@ pub(crate) struct Counts {
     timeouts: u64,
 }
 
-/// One hour.
+/// One hour, or minute.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HourView {
     /// Its beginning.
@@ -67,6 +95,21 @@ pub(crate) struct HourView {
     /// What happened in it.
     #[serde(flatten)]
     counts: Counts,
+    /// Half of its attempts took no longer.
+    #[schema(required = true)]
+    p50_ms: Option<i64>,
+    /// 99 of 100 of its attempts took no longer.
+    #[schema(required = true)]
+    p99_ms: Option<i64>,
+}
+
+impl HourView {
+    fn new(start: Timestamp, tally: &Tally, took: Option<&Beat>) -> Self {
+        let mut counts = Counts::default();
+        counts.add(tally);
+        let quantile = |permyriad| took.and_then(|beat| beat.quantile(permyriad)).map(Millis::get);
+        Self { start: start.to_string(), counts, p50_ms: quantile(5_000), p99_ms: quantile(9_900) }
+    }
 }
 
 impl Counts {
@@ -94,28 +137,73 @@ async fn show(
     let account = caller.account;
     let destinations: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
     let count = destinations.len();
-    let asked = destinations.clone();
-    let inflight = app.engine.look_at(asked, move |view| {
-        destinations.iter().filter_map(|no| view.lane(*no)).map(|lane| lane.in_flight().count()).sum()
-    });
-    let inflight = inflight.await?;
-    let waiting = app.engine.store().waiting(Of::Account(account));
-    let from = app.engine.now().wall - Millis::hours(24);
-    let hours = app.engine.store().hours(Of::Account(account), from).await?;
+    let seen = see(&app, &destinations).await?;
+    let inflight: u64 = seen.iter().map(|(_, inflight, _)| u64::from(*inflight)).sum();
+    let store = app.engine.store();
+    let waiting = store.waiting(Of::Account(account));
+    let now = app.engine.now().wall;
+    let hours = store.hours(Of::Account(account), now - Millis::hours(24)).await?;
+    let recent =
+        app.engine.look(move |view| (view.pulse.minutes(account, now), view.pulse.hours(account, now)));
+    let (minutes, took) = recent.await?;
     let mut last_24h = Counts::default();
-    let mut shown = Vec::with_capacity(hours.len());
-    for hour in &hours {
-        last_24h.add(&hour.tally);
-        let mut counts = Counts::default();
-        counts.add(&hour.tally);
-        shown.push(HourView { start: hour.start.to_string(), counts });
-    }
+    hours.iter().for_each(|hour| last_24h.add(&hour.tally));
+    let of_hour = |start: Timestamp| took.iter().find(|beat| beat.start == start);
     Ok(ok(StatsView {
         destinations: count,
-        queued_events: waiting.deliveries.saturating_sub(inflight as u64),
+        queued_events: waiting.deliveries.saturating_sub(inflight),
         queued_bytes: waiting.bytes,
-        inflight,
+        inflight: usize::try_from(inflight).unwrap_or(usize::MAX),
         last_24h,
-        hours: shown,
+        hours: hours.iter().map(|hour| HourView::new(hour.start, &hour.tally, of_hour(hour.start))).collect(),
+        minutes: minutes.iter().map(|beat| HourView::new(beat.start, &beat.tally, Some(beat))).collect(),
+        held: held(&app, &seen),
+        oldest_queued_at: if waiting.deliveries > inflight { oldest(&app, account).await? } else { None },
     }))
+}
+
+/// What was seen of a lane: requests in flight, and what holds it.
+type Seen = (DestinationNo, u32, Option<HoldReason>);
+
+async fn see(app: &App, destinations: &[DestinationNo]) -> Result<Vec<Seen>, ApiError> {
+    let mut all = Vec::with_capacity(destinations.len());
+    for some in destinations.chunks(LANES_AT_ONCE) {
+        let some = some.to_vec();
+        let look = app.engine.look_at(some.clone(), move |view| {
+            let see = |no: DestinationNo| {
+                let lane = view.lane(no)?;
+                let held = lane.held().map(|(reason, _)| reason);
+                Some((no, view.in_flight_of(no), held))
+            };
+            some.into_iter().filter_map(see).collect::<Vec<_>>()
+        });
+        all.extend(look.await?);
+    }
+    Ok(all)
+}
+
+fn held(app: &App, seen: &[Seen]) -> Vec<HeldView> {
+    let mut all: Vec<HeldView> = Vec::new();
+    for (no, inflight, reason) in seen {
+        let Some(reason) = reason else { continue };
+        let waiting = app.engine.store().waiting(Of::Destination(*no)).deliveries;
+        let deliveries = waiting.saturating_sub(u64::from(*inflight));
+        match all.iter_mut().find(|held| held.reason == reason.word()) {
+            Some(held) => {
+                held.deliveries += deliveries;
+                held.destinations += 1;
+            }
+            None => all.push(HeldView { reason: reason.word(), deliveries, destinations: 1 }),
+        }
+    }
+    all.sort_by_key(|held| std::cmp::Reverse(held.deliveries));
+    all
+}
+
+/// When the oldest open delivery was accepted: the first of the index of those that are open.
+async fn oldest(app: &App, account: AccountNo) -> Result<Option<Timestamp>, ApiError> {
+    let page = PageQuery { account, before: None, limit: 1, oldest_first: true };
+    let filter = DeliveryFilter { stages: Some(vec![Stage::Open]), ..DeliveryFilter::default() };
+    let found = app.engine.store().deliveries(page, filter).await?;
+    Ok(found.items.first().map(|stored| stored.delivery.accepted_at))
 }
