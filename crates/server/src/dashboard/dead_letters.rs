@@ -161,7 +161,7 @@ fn latest(visitor: &Visitor, tab: &str, title: &str, list: &List<Delivery>) -> M
                         td { @if let Some(at) = item.finished_at { (ui::moment(&visitor.clock, at)) } }
                         th scope="row" { a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) } }
                         td { (log::destination(visitor, item)) }
-                        td.text { (item.final_reason.as_deref().unwrap_or_default()) }
+                        td.text { (ui::said(&visitor.clock, item.final_reason.as_deref().unwrap_or_default())) }
                     } } }
                 } }
                 p { a href={ "/log?tab=" (tab) } { "All of them" } }

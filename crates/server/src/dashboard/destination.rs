@@ -158,7 +158,7 @@ fn backlog(clock: &Clock, facts: &Facts) -> Markup {
             p.forecast { strong { (words::plural(*queued_events, "delivery waits", "deliveries wait")) } }
             @match (drained_at, waits_for) {
                 (Some(at), _) => p.forecast { "Drained " strong { (ui::until(clock, *at)) } ", if nothing fails and nothing more comes in." },
-                (None, Some(what)) => p.forecast { "Not by itself: " (what) "." },
+                (None, Some(what)) => p.forecast { "Not by itself: " (ui::said(clock, what)) "." },
                 (None, None) => p.forecast { "Nobody can say when it will be drained." },
             }
             @if let Some(at) = opens_at.filter(|at| at.0 > clock.now) { p { "Sending begins " (ui::until(clock, at)) "." } }

@@ -112,7 +112,7 @@ async fn show(visitor: Visitor, Path(id): Path<String>, Query(asked): Query<Aske
         (ui::done(asked.done.as_deref()))
         @if visitor.may_edit() { (actions(&visitor, &facts)) }
         dl.figures {
-            (ui::figure("Accepted", &ui::moment(clock, event.created_at), &html! { "happened " (ui::moment(clock, event.occurred_at)) }))
+            (ui::figure("Accepted", &ui::countdown(clock, event.created_at), &html! { (ui::moment(clock, event.created_at)) @if event.occurred_at != event.created_at { ", happened " (ui::moment(clock, event.occurred_at)) } }))
             (ui::figure("Destinations", &html! { (event.routed) }, &html! { @if event.routed == 0 { "no destination takes this type" } }))
             (ui::figure("Priority", &html! { (event.priority) }, &html! { "1 critical … 4 bulk" }))
             @if let Some(at) = event.expires_at { (ui::figure("Expires", &ui::countdown(clock, at), &ui::moment(clock, at))) }
@@ -197,7 +197,7 @@ fn delivery(visitor: &Visitor, lane: &Lane) -> Markup {
             @for attempt in attempts { (attempted(visitor, &delivery.event_id, attempt)) }
             details { summary { "Timeline" }
                 div.scroll tabindex="0" role="region" aria-label="Timeline" { table.rows { tbody { @for moment in timeline {
-                    tr { td { (ui::moment(clock, moment.at)) } td { (ui::state(&moment.status)) } td.text { (moment.detail) } td { @if let Some(at) = moment.retry_at { "until " (ui::moment(clock, at)) } } }
+                    tr { td { (ui::moment(clock, moment.at)) } td { (ui::state(&moment.status)) } td.text { (ui::said(clock, &moment.detail)) } td { @if let Some(at) = moment.retry_at { "until " (ui::moment(clock, at)) } } }
                 } } } }
             }
         }
@@ -209,7 +209,7 @@ fn explained(visitor: &Visitor, explanation: &Explanation) -> Markup {
     let clock = &visitor.clock;
     html! {
         div.explain {
-            p { strong { (explanation.summary) } }
+            p { strong { (ui::said(clock, &explanation.summary)) } }
             p {
                 @match explanation.estimated_at { Some(at) => { "It should be sent " strong { (ui::until(clock, at)) } }, None => "When it will be sent depends on more than time" }
                 @if let Some(place) = &explanation.queue { ", with " @if !place.exact { "more than " } (words::count(place.ahead)) " before it" }
@@ -221,7 +221,7 @@ fn explained(visitor: &Visitor, explanation: &Explanation) -> Markup {
                     tr.closed[!gate.open] {
                         th scope="row" { (gate.gate.replace('_', " ")) }
                         td { @if gate.open { span.state.good { span.shape aria-hidden="true" { "✓" } " open" } } @else { span.state.wait { span.shape aria-hidden="true" { "‖" } " closed" } } }
-                        td { (gate.detail) @if let Some(at) = gate.until { " · opens " (ui::countdown(clock, at)) } }
+                        td { (ui::said(clock, &gate.detail)) @if let Some(at) = gate.until { " · opens " (ui::countdown(clock, at)) } }
                     }
                 } } }
             }

@@ -154,7 +154,7 @@ fn form(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> Response
                         (fields.input("retry_policy.max_attempts", "Attempts of this policy", "", "number"))
                     }
                 }
-                div.bar { button.main type="submit" { "Save" } a href="/event-types" { "Do not" } }
+                div.bar { button.main type="submit" { "Save" } a href="/event-types" { "Discard" } }
             }
             @if !values.get("version").is_empty() { (ui::action(visitor, "/event-types/delete", "Delete this description", &[("event_type", values.get("event_type"))])) }
         } @else { p.notice.bad { "This needs a key with the role editor." } }

@@ -210,7 +210,7 @@ pub(super) fn why(visitor: &Visitor, item: &Delivery) -> Markup {
     let clock = &visitor.clock;
     html! {
         @match (&item.final_reason, &item.hold_reason) {
-            (Some(reason), _) => { (reason) },
+            (Some(reason), _) => { (ui::said(clock, reason)) },
             (None, Some(reason)) => { (words::state(reason).2) @if let Some(at) = item.retry_at { ", " (ui::countdown(clock, at)) } },
             (None, None) => { @if item.status == "queued" { "its turn comes" } },
         }

@@ -33,9 +33,9 @@ pub(super) async fn show(visitor: Visitor) -> Page {
     let is_new = stats.destinations == 0 || events.items.is_empty();
     let content = html! {
         h1 { "Overview" }
-        @if is_new { (first_steps::draw(&visitor, stats.destinations, destinations.items.first())) }
-        @if !is_new {
-            div data-live="overview" {
+        div data-live="overview" {
+            @if is_new { (first_steps::draw(&visitor, stats.destinations, destinations.items.first())) }
+            @else {
                 (figures(&visitor.clock, &stats))
                 div.columns {
                     section aria-labelledby="attention" { h2 #attention { "Needs attention" } (attention_table(&visitor.clock, &destinations.items)) }
@@ -72,7 +72,7 @@ fn figures(clock: &Clock, stats: &Stats) -> Markup {
 fn reason(clock: &Clock, item: &Destination) -> Option<Markup> {
     if let Some(hold) = item.holds.iter().find(|hold| hold.reason != "at_capacity") {
         return Some(
-            html! { (hold.detail) @if let Some(until) = hold.until { " · " (ui::countdown(clock, until)) } },
+            html! { (ui::said(clock, &hold.detail)) @if let Some(until) = hold.until { " · " (ui::countdown(clock, until)) } },
         );
     }
     let poor = item.success_rate_24h.filter(|rate| *rate < POOR);

@@ -1,6 +1,7 @@
 //! What pages are made of: states, times, lists, buttons.
 
 use maud::{Markup, html};
+use tidegate_core::delivery::HoldReason;
 use tidegate_core::time::Timestamp;
 
 use super::visitor::{Clock, Visitor};
@@ -36,6 +37,25 @@ pub(super) fn until(clock: &Clock, at: At) -> Markup {
 /// A moment as text, in the viewer's zone.
 pub(super) fn shown(clock: &Clock, at: Timestamp, format: &str) -> String {
     at.to_jiff().to_zoned(clock.zone.clone()).strftime(format).to_string()
+}
+
+/// A sentence of the API, with its times in the viewer's zone.
+pub(super) fn said(clock: &Clock, sentence: &str) -> Markup {
+    html! {
+        @for (place, word) in sentence.split(' ').enumerate() {
+            @if place > 0 { " " }
+            @let bare = word.trim_end_matches([';', ',', '.', ':']);
+            // Whatever looks like a time of ours is one.
+            @match Timestamp::parse(bare).filter(|_| bare.ends_with('Z')) {
+                Some(at) => { (moment(clock, At(at))) (word[bare.len()..]) }
+                None => { (if is_reason(bare) { word.replace('_', " ") } else { word.to_owned() }) }
+            }
+        }
+    }
+}
+
+fn is_reason(word: &str) -> bool {
+    HoldReason::ALL.iter().any(|reason| reason.word() == word)
 }
 
 /// An id: the end of it tells two of one moment apart.

@@ -49,7 +49,13 @@ impl Browser {
         let port = free_port();
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "chromedriver", &format!("--port={port}")]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        // Times are shown in the zone of the viewer, which is known so.
+        command
+            .env("TZ", "UTC")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
         let driver = command.spawn().expect("chromedriver is there: `cargo xtask test` installs it");
         let client = Client::new(&format!("http://127.0.0.1:{port}"), "");
         let mut browser = Self { driver, client, session: String::new(), base_url: base_url.to_owned() };

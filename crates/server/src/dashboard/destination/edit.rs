@@ -39,7 +39,7 @@ fn new_page(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> axum
         @if visitor.may_edit() {
             form.edit method="post" action="/destinations/new" {
                 (ui::csrf(visitor)) (fields.notice()) (fields::draw(&fields, None)) (zones())
-                div.bar { button.main type="submit" { "Create" } a href="/destinations" { "Do not" } }
+                div.bar { button.main type="submit" { "Create" } a href="/destinations" { "Discard" } }
             }
         } @else { p.notice.bad { "This needs a key with the role editor." } }
     };
@@ -105,7 +105,7 @@ fn page(
                 div.bar {
                     button.main type="submit" { "Save" }
                     button type="submit" formaction={ (path) "/preview" } { "Preview on the last 24 hours" }
-                    a href=(path) { "Do not" }
+                    a href=(path) { "Discard" }
                 }
             }
         } @else { p.notice.bad { "This needs a key with the role editor." } }

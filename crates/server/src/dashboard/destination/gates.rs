@@ -109,7 +109,7 @@ pub(super) fn table(clock: &Clock, destination: &Destination) -> Markup {
 fn held(clock: &Clock, hold: &Hold) -> Markup {
     html! {
         div {
-            (hold.detail)
+            (ui::said(clock, &hold.detail))
             @if let Some(until) = hold.until { " · opens " strong { (ui::countdown(clock, until)) } }
             @else { " · opens when somebody or something opens it" }
             @if let Some(since) = hold.since { small { " since " (ui::moment(clock, since)) } }

@@ -11,7 +11,7 @@ use crate::dashboard::{ui, words};
 const WIDTH: f64 = 560.0;
 const LEFT: f64 = 10.0;
 const RIGHT: f64 = 550.0;
-const TOP: f64 = 34.0;
+const TOP: f64 = 40.0;
 const BOTTOM: f64 = 150.0;
 /// Columns of the picture: buckets of the answer are joined into these.
 const COLUMNS: usize = 40;
@@ -56,7 +56,7 @@ pub(super) fn draw(latency: &Latency, timeout: &Timeout) -> Markup {
 
 /// A line at a place, with its name at its end; names of neighbours stand in rows.
 fn mark(x: f64, row: u8, name: &str, class: &str) -> Markup {
-    let y = 10.0 + 9.0 * f64::from(row);
+    let y = 10.0 + 12.0 * f64::from(row);
     let end = x > RIGHT - 90.0;
     html! {
         line class=(class) x1=(px(x)) x2=(px(x)) y1=(px(y - 7.0)) y2=(BOTTOM) {}

@@ -16,7 +16,7 @@ const BOTTOM: f64 = 168.0;
 const SCALE: [f64; 5] = [1.0, 10.0, 100.0, 1_000.0, 10_000.0];
 const SLOWEST: f64 = 60_000.0;
 /// What is shown at least, and at most.
-const SHORTEST: Millis = Millis::minutes(5);
+const SHORTEST: Millis = Millis::minutes(2);
 const LONGEST: Millis = Millis::hours(24);
 
 /// The picture, and the latest attempts as a table.

@@ -16,6 +16,9 @@ const TOP: f64 = 6.0;
 /// A picture is never of less than this, so that milliseconds do not look like minutes.
 const SHORTEST: Millis = Millis::seconds(2);
 
+/// What began within this was found when the page was made.
+const JUST_NOW: Millis = Millis::new(200);
+
 /// The picture.
 pub(super) fn draw(visitor: &Visitor, lanes: &[Lane]) -> Markup {
     let clock = &visitor.clock;
@@ -51,8 +54,14 @@ fn row(visitor: &Visitor, axis: &TimeAxis, top: f64, lane: &Lane) -> Markup {
     let middle = top + ROW / 2.0;
     let over = delivery.finished_at.map_or(clock.now, |at| at.0);
     let name = name(visitor, lane);
-    let waits: Vec<(&Moment, At)> =
-        lane.story.timeline.iter().filter_map(|moment| Some((moment, moment.retry_at?))).collect();
+    let waits: Vec<(&Moment, At)> = lane
+        .story
+        .timeline
+        .iter()
+        .filter_map(|moment| Some((moment, moment.retry_at?)))
+        // What holds it now is drawn as it was so far; the rest is the line of what is expected.
+        .filter(|(moment, until)| moment.at.0 < clock.now - JUST_NOW || until.0 <= clock.now)
+        .collect();
     html! {
         text.label x=(LEFT - 10.0) y=(px(middle + 4.0)) text-anchor="end" { (name) }
         line.way x1=(px(axis.x(delivery.created_at.0))) x2=(px(axis.x(over))) y1=(px(middle)) y2=(px(middle)) {}
