@@ -2,14 +2,14 @@
 
 use axum::extract::State;
 use axum::response::IntoResponse;
+use futures_util::future::try_join_all;
 use serde::Serialize;
 use tidegate_core::delivery::HoldReason;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_engine::pulse::Beat;
+use tidegate_store::DestinationNo;
 use tidegate_store::lane::Of;
-use tidegate_store::list::{DeliveryFilter, PageQuery, Stage};
 use tidegate_store::stats::Tally;
-use tidegate_store::{AccountNo, DestinationNo};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,6 +21,8 @@ use crate::auth::{Call, Viewer};
 
 /// Lanes looked at in one go: the engine stands still meanwhile.
 const LANES_AT_ONCE: usize = 500;
+/// Destinations that are asked for their oldest delivery.
+const MAX_OLDEST: usize = 100;
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -138,7 +140,7 @@ async fn show(
     let destinations: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
     let count = destinations.len();
     let seen = see(&app, &destinations).await?;
-    let inflight: u64 = seen.iter().map(|(_, inflight, _)| u64::from(*inflight)).sum();
+    let inflight: u64 = seen.iter().map(|lane| u64::from(lane.inflight)).sum();
     let store = app.engine.store();
     let waiting = store.waiting(Of::Account(account));
     let now = app.engine.now().wall;
@@ -158,12 +160,18 @@ async fn show(
         hours: hours.iter().map(|hour| HourView::new(hour.start, &hour.tally, of_hour(hour.start))).collect(),
         minutes: minutes.iter().map(|beat| HourView::new(beat.start, &beat.tally, Some(beat))).collect(),
         held: held(&app, &seen),
-        oldest_queued_at: if waiting.deliveries > inflight { oldest(&app, account).await? } else { None },
+        oldest_queued_at: if waiting.deliveries > inflight { oldest(&app, &seen).await? } else { None },
     }))
 }
 
-/// What was seen of a lane: requests in flight, and what holds it.
-type Seen = (DestinationNo, u32, Option<HoldReason>);
+/// What was seen of a lane.
+struct Seen {
+    no: DestinationNo,
+    /// Requests in flight.
+    inflight: u32,
+    /// What holds it, and since when.
+    held: Option<(HoldReason, Timestamp)>,
+}
 
 async fn see(app: &App, destinations: &[DestinationNo]) -> Result<Vec<Seen>, ApiError> {
     let mut all = Vec::with_capacity(destinations.len());
@@ -172,8 +180,7 @@ async fn see(app: &App, destinations: &[DestinationNo]) -> Result<Vec<Seen>, Api
         let look = app.engine.look_at(some.clone(), move |view| {
             let see = |no: DestinationNo| {
                 let lane = view.lane(no)?;
-                let held = lane.held().map(|(reason, _)| reason);
-                Some((no, view.in_flight_of(no), held))
+                Some(Seen { no, inflight: view.in_flight_of(no), held: lane.held() })
             };
             some.into_iter().filter_map(see).collect::<Vec<_>>()
         });
@@ -184,10 +191,10 @@ async fn see(app: &App, destinations: &[DestinationNo]) -> Result<Vec<Seen>, Api
 
 fn held(app: &App, seen: &[Seen]) -> Vec<HeldView> {
     let mut all: Vec<HeldView> = Vec::new();
-    for (no, inflight, reason) in seen {
-        let Some(reason) = reason else { continue };
-        let waiting = app.engine.store().waiting(Of::Destination(*no)).deliveries;
-        let deliveries = waiting.saturating_sub(u64::from(*inflight));
+    for lane in seen {
+        let Some((reason, _)) = lane.held else { continue };
+        let waiting = app.engine.store().waiting(Of::Destination(lane.no)).deliveries;
+        let deliveries = waiting.saturating_sub(u64::from(lane.inflight));
         match all.iter_mut().find(|held| held.reason == reason.word()) {
             Some(held) => {
                 held.deliveries += deliveries;
@@ -200,10 +207,14 @@ fn held(app: &App, seen: &[Seen]) -> Vec<HeldView> {
     all
 }
 
-/// When the oldest open delivery was accepted: the first of the index of those that are open.
-async fn oldest(app: &App, account: AccountNo) -> Result<Option<Timestamp>, ApiError> {
-    let page = PageQuery { account, before: None, limit: 1, oldest_first: true };
-    let filter = DeliveryFilter { stages: Some(vec![Stage::Open]), ..DeliveryFilter::default() };
-    let found = app.engine.store().deliveries(page, filter).await?;
-    Ok(found.items.first().map(|stored| stored.delivery.accepted_at))
+/// When the oldest delivery that waits was accepted, among the destinations that have been held longest: of these it is the
+/// first of an index each.
+async fn oldest(app: &App, seen: &[Seen]) -> Result<Option<Timestamp>, ApiError> {
+    let store = app.engine.store();
+    let mut waiting: Vec<&Seen> =
+        seen.iter().filter(|lane| store.waiting(Of::Destination(lane.no)).deliveries > 0).collect();
+    waiting.sort_unstable_by_key(|lane| lane.held.map_or(Timestamp::MAX, |(_, since)| since));
+    waiting.truncate(MAX_OLDEST);
+    let oldest = try_join_all(waiting.iter().map(|lane| store.oldest_open(lane.no))).await?;
+    Ok(oldest.into_iter().flatten().min())
 }

@@ -133,7 +133,7 @@ fn form(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> Response
         nav.crumbs aria-label="Path" { a href="/event-types" { "Event types" } }
         h1 { @if values.get("version").is_empty() { "New event type" } @else { "Edit " (values.get("event_type")) } }
         @if visitor.may_edit() {
-            form.edit method="post" action="/event-types" {
+            form.edit novalidate method="post" action="/event-types" {
                 (ui::csrf(visitor)) (fields.notice())
                 input type="hidden" name="version" value=(values.get("version"));
                 fieldset {

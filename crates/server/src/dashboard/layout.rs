@@ -8,6 +8,7 @@ use super::ask::Refused;
 use super::assets::{ICON, SCRIPT, STYLE};
 use super::ui;
 use super::visitor::Visitor;
+use super::wire::At;
 use crate::catalogue::AccountEntry;
 
 /// The parts of the dashboard, as the navigation names them.
@@ -77,7 +78,7 @@ fn page_with(
                 }
                 (who(visitor))
             }
-            main #main tabindex="-1" { (content) }
+            main #main tabindex="-1" { (paused(visitor)) (content) }
             footer.foot {
                 span { "Tidegate " (env!("CARGO_PKG_VERSION")) }
                 span { "Times in " (zone) }
@@ -86,6 +87,20 @@ fn page_with(
         }
     };
     (status, Html(markup.into_string())).into_response()
+}
+
+/// What concerns every page.
+fn paused(visitor: &Visitor) -> Markup {
+    let account = visitor.dashboard.app.catalogue.account(visitor.caller.account);
+    let since = account.and_then(|account| account.settings.document.paused());
+    html! {
+        @if let Some(since) = since {
+            p.notice.warn role="status" {
+                "‖ The whole account is paused since " (ui::moment(&visitor.clock, At(since))) ": events are accepted, nothing is sent. "
+                a href="/settings" { "Settings" }
+            }
+        }
+    }
 }
 
 fn who(visitor: &Visitor) -> Markup {

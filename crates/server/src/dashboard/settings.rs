@@ -76,7 +76,6 @@ async fn page(visitor: Visitor, fault: Option<Fault>, first: &Markup) -> Page {
     let content = html! {
         h1 { "Settings" }
         (first)
-        @if settings.paused { p.notice.warn { "‖ The account is paused: events are accepted, nothing is sent." } }
         @if visitor.may_own() { (form(&visitor, &settings_form)) } @else { (shown(&settings)) }
         section aria-labelledby="keys" {
             h2 #keys { "API keys" }

@@ -67,6 +67,17 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
+/// A number for an axis: `1.5k`, `2M`.
+pub(super) fn short(number: f64) -> String {
+    let (size, unit) = match number {
+        ..1e3 => (1.0, ""),
+        ..1e6 => (1e3, "k"),
+        _ => (1e6, "M"),
+    };
+    let text = format!("{:.1}", number / size);
+    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
 /// `1 delivery`, `2 deliveries`.
 pub(super) fn plural(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
@@ -140,6 +151,7 @@ mod tests {
         let spans = spans.map(|ms| span(Millis::new(ms)));
         assert_eq!(spans, ["0 ms", "999 ms", "1.5 s", "9 s", "1 min 5 s", "1 h", "2 h 5 min", "1 d 1 h"]);
         assert_eq!([percent(1.0), percent(0.995), percent(0.99995)], ["100%", "99.5%", "100.00%"]);
+        assert_eq!([short(0.5), short(7.0), short(1_500.0), short(2e6)], ["0.5", "7", "1.5k", "2M"]);
         let now = Timestamp::from_millis(1_000_000);
         assert_eq!(from_now(now, now + Millis::minutes(5)), "in 5 min");
         assert_eq!(from_now(now, now - Millis::new(12_100)), "12 s ago");

@@ -21,7 +21,7 @@ pub(super) fn bar(visitor: &Visitor, destination: &Destination) -> Markup {
     let act = format!("/destinations/{}/do", destination.id);
     let stands = holds("paused") || holds("disabled") || holds("order_blocked");
     html! {
-        div.actions {
+        div.actions data-live="actions" {
             @if stands { (ui::action(visitor, &act, "Resume", &[("what", "resume")])) }
             @else { (ui::action(visitor, &act, "Pause", &[("what", "pause")])) }
             @if holds("order_blocked") { (ui::action(visitor, &act, "Resume after the one that failed", &[("what", "skip")])) }

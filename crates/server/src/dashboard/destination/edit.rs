@@ -37,7 +37,7 @@ fn new_page(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> axum
         nav.crumbs aria-label="Path" { a href="/destinations" { "Destinations" } }
         h1 { "New destination" }
         @if visitor.may_edit() {
-            form.edit method="post" action="/destinations/new" {
+            form.edit novalidate method="post" action="/destinations/new" {
                 (ui::csrf(visitor)) (fields.notice()) (fields::draw(&fields, None)) (zones())
                 div.bar { button.main type="submit" { "Create" } a href="/destinations" { "Discard" } }
             }
@@ -98,7 +98,7 @@ fn page(
         nav.crumbs aria-label="Path" { a href="/destinations" { "Destinations" } " / " a href=(path) { (destination.name) } }
         h1 { "Edit " (destination.name) }
         @if visitor.may_edit() {
-            form.edit method="post" action={ (path) "/edit" } {
+            form.edit novalidate method="post" action={ (path) "/edit" } {
                 (ui::csrf(visitor)) input type="hidden" name="version" value=(version);
                 (fields.notice()) (preview)
                 (fields::draw(&fields, auth.as_deref())) (zones())

@@ -33,18 +33,17 @@ fn three(clock: &Clock, steps: &[Hour], length: Millis, step: Millis) -> Markup 
     let success = |hour: &Hour| {
         (hour.counts.attempts > 0).then(|| hour.counts.successes as f64 / hour.counts.attempts as f64)
     };
-    let count = |value: f64| words::count(value.round().max(0.0).min(1e15) as u64);
     html! {
         div.charts {
             (lines("Deliveries", clock, span, &[
                 Line { name: "in", class: "one", points: each(|hour| hour.counts.accepted) },
                 Line { name: "out", class: "two", points: each(|hour| hour.counts.delivered) },
-            ], 1.0, count))
+            ], 2.0, words::short))
             (lines("Success rate", clock, span, &[Line { name: "answered 2xx", class: "one", points: some(&success) }], 1.0, words::percent))
             (lines("Response time", clock, span, &[
                 Line { name: "p50", class: "one", points: some(&|hour| hour.p50_ms.map(|ms| ms as f64)) },
                 Line { name: "p99", class: "two", points: some(&|hour| hour.p99_ms.map(|ms| ms as f64)) },
-            ], 1.0, |ms| words::span(Millis::new(ms.round() as i64))))
+            ], 10.0, |ms| words::span(Millis::new(ms.round() as i64))))
         }
     }
 }
