@@ -105,7 +105,9 @@ async fn page(visitor: Visitor, values: &Values, found: &Found, done: Option<&st
         h1 { "Dead letters" }
         (ui::done(done))
         @if visitor.may_edit() { (form(&visitor, values, found)) }
-        section aria-labelledby="jobs" data-live="jobs" { h2 #jobs { "Replays" } (job_table(&visitor, &jobs.items)) }
+        section aria-labelledby="jobs" data-live="jobs" {
+            h2 #jobs { "Replays" } (job_table(&visitor, &jobs.items))
+        }
         div.columns {
             (latest(&visitor, "dead_letter", "Given up", &dead))
             (latest(&visitor, "expired", "Expired: not sent because it was stale", &expired))
@@ -153,15 +155,26 @@ fn form(visitor: &Visitor, values: &Values, found: &Found) -> Markup {
 fn latest(visitor: &Visitor, tab: &str, title: &str, list: &List<Delivery>) -> Markup {
     html! {
         section aria-labelledby={ "s-" (tab) } data-live={ "s-" (tab) } {
-            h2 id={ "s-" (tab) } { (title) " " span.badge { (list.total.map_or("10,000+".to_owned(), words::count)) } }
+            h2 id={ "s-" (tab) } {
+                (title) " " span.badge { (list.total.map_or("10,000+".to_owned(), words::count)) }
+            }
             @if list.items.is_empty() { p.empty { "None." } } @else {
                 div.scroll tabindex="0" role="region" aria-label=(title) { table.rows {
-                    thead { tr { th scope="col" { "Ended" } th scope="col" { "Event type" } th scope="col" { "Destination" } th scope="col" { "Why" } } }
+                    thead {
+                        tr {
+                            th scope="col" { "Ended" } th scope="col" { "Event type" }
+                            th scope="col" { "Destination" } th scope="col" { "Why" }
+                        }
+                    }
                     tbody { @for item in &list.items { tr {
                         td { @if let Some(at) = item.finished_at { (ui::moment(&visitor.clock, at)) } }
-                        th scope="row" { a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) } }
+                        th scope="row" {
+                            a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) }
+                        }
                         td { (log::destination(visitor, item)) }
-                        td.text { (ui::said(&visitor.clock, item.final_reason.as_deref().unwrap_or_default())) }
+                        td.text {
+                            (ui::said(&visitor.clock, item.final_reason.as_deref().unwrap_or_default()))
+                        }
                     } } }
                 } }
                 p { a href={ "/log?tab=" (tab) } { "All of them" } }
@@ -174,9 +187,18 @@ fn job_table(visitor: &Visitor, jobs: &[Job]) -> Markup {
     html! {
         @if jobs.is_empty() { p.empty { "Nothing has been replayed so far." } } @else {
             div.scroll tabindex="0" role="region" aria-label="Replays" { table.rows {
-                thead { tr { th scope="col" { "Asked for" } th scope="col" { "Which" } th scope="col" { "State" } th scope="col" { "Progress" } } }
+                thead {
+                    tr {
+                        th scope="col" { "Asked for" } th scope="col" { "Which" } th scope="col" { "State" }
+                        th scope="col" { "Progress" }
+                    }
+                }
                 tbody { @for job in jobs { tr {
-                    th scope="row" { a href={ "/dead-letters/jobs/" (job.id) } { (ui::moment(&visitor.clock, job.created_at)) } }
+                    th scope="row" {
+                        a href={ "/dead-letters/jobs/" (job.id) } {
+                            (ui::moment(&visitor.clock, job.created_at))
+                        }
+                    }
                     td.text { (asked(job)) }
                     td { (ui::state(&job.status)) }
                     td { (progress(job)) }
@@ -199,7 +221,10 @@ fn asked(job: &Job) -> String {
 fn progress(job: &Job) -> Markup {
     let seen = job.done + job.skipped;
     html! {
-        @if let Some(total) = job.total { progress max=(total.max(1)) value=(if job.status == "done" { total.max(1) } else { seen.min(total) }) aria-label="Progress" {} " " }
+        @if let Some(total) = job.total {
+            progress max=(total.max(1)) value=(if job.status == "done" { total.max(1) } else { seen.min(total) }) aria-label="Progress" {}
+            " "
+        }
         (words::count(job.done)) @if let Some(total) = job.total { " of " (words::count(total)) }
         @if job.skipped > 0 { small { " (" (words::count(job.skipped)) " left alone)" } }
     }
@@ -224,7 +249,11 @@ fn job_body(visitor: &Visitor, clock: &Clock, job: &Job) -> Markup {
     html! {
         p { (ui::state(&job.status)) " · " (asked(job)) " · " (ui::id(&job.id)) }
         p.progress { (progress(job)) }
-        p { "Asked for " (ui::moment(clock, job.created_at)) @if let Some(at) = job.finished_at { ", ended " (ui::moment(clock, at)) } "." }
+        p {
+            "Asked for " (ui::moment(clock, job.created_at))
+            @if let Some(at) = job.finished_at { ", ended " (ui::moment(clock, at)) }
+            "."
+        }
         @if job.status == "running" && visitor.may_edit() { (ui::action(visitor, &format!("/dead-letters/jobs/{}/stop", job.id), "Stop", &[])) }
     }
 }

@@ -103,17 +103,34 @@ fn body(visitor: &Visitor, facts: &Facts, first: &Markup) -> Markup {
         div.title {
             h1 { (destination.name) }
             span data-live="status" { (ui::state(&destination.status)) }
-            @if visitor.may_edit() { a.button href={ "/destinations/" (destination.id) "/edit" } { "Edit policies" } }
+            @if visitor.may_edit() {
+                a.button href={ "/destinations/" (destination.id) "/edit" } { "Edit policies" }
+            }
         }
-        p.under { code { (destination.url) } " · " (ui::id(&destination.id)) @if let Some(own) = &destination.external_id { " · " code { (own) } } " · since " (ui::moment(clock, destination.created_at)) }
-        @if let Some(at) = destination.previous_valid_until { p.under { "The signing secret was changed: the one before signs as well until " (ui::moment(clock, at)) "." } }
-        @if let Some(key) = &destination.signing_public_key { p.under { "Receivers verify with " code { (key) } } }
+        p.under {
+            code { (destination.url) } " · " (ui::id(&destination.id))
+            @if let Some(own) = &destination.external_id { " · " code { (own) } }
+            " · since " (ui::moment(clock, destination.created_at))
+        }
+        @if let Some(at) = destination.previous_valid_until {
+            p.under {
+                "The signing secret was changed: the one before signs as well until " (ui::moment(clock, at))
+                "."
+            }
+        }
+        @if let Some(key) = &destination.signing_public_key {
+            p.under { "Receivers verify with " code { (key) } }
+        }
         (first)
         (actions::bar(visitor, destination))
         div data-live="figures" { (figures(clock, facts)) }
         div.columns {
-            section aria-labelledby="gates" data-live="gates" { h2 #gates { "Gates" } (gates::table(clock, destination)) }
-            section aria-labelledby="backlog" data-live="backlog" { h2 #backlog { "Backlog" } (backlog(clock, facts)) }
+            section aria-labelledby="gates" data-live="gates" {
+                h2 #gates { "Gates" } (gates::table(clock, destination))
+            }
+            section aria-labelledby="backlog" data-live="backlog" {
+                h2 #backlog { "Backlog" } (backlog(clock, facts))
+            }
         }
         section aria-labelledby="day" { h2 #day { "The next 24 hours" } (facts.strip.draw(clock)) }
         section aria-labelledby="attempts" data-live="attempts" {
@@ -121,8 +138,15 @@ fn body(visitor: &Visitor, facts: &Facts, first: &Markup) -> Markup {
             (timeline::draw(clock, &facts.attempts.items, &facts.holds.items))
         }
         div.columns {
-            section aria-labelledby="latency" data-live="latency" { h2 #latency { "Response times, 7 days" } (histogram::draw(&facts.latency, &destination.timeout)) (histogram::timeout(clock, &destination.timeout)) (histogram::days(&facts.latency)) }
-            section aria-labelledby="history" data-live="history" { h2 #history { "Breaker, throttle and timeout history" } (history::table(clock, &facts.notices.items)) }
+            section aria-labelledby="latency" data-live="latency" {
+                h2 #latency { "Response times, 7 days" }
+                (histogram::draw(&facts.latency, &destination.timeout))
+                (histogram::timeout(clock, &destination.timeout)) (histogram::days(&facts.latency))
+            }
+            section aria-labelledby="history" data-live="history" {
+                h2 #history { "Breaker, throttle and timeout history" }
+                (history::table(clock, &facts.notices.items))
+            }
         }
     }
 }
@@ -133,7 +157,9 @@ fn figures(clock: &Clock, facts: &Facts) -> Markup {
     html! {
         dl.figures {
             (ui::figure("Waiting", &html! { (words::count(destination.queued_events)) }, &html! {
-                @if let Some(at) = destination.oldest_queued_at { "oldest " (ui::countdown(clock, at)) } @else { "nothing waits" }
+                @if let Some(at) = destination.oldest_queued_at {
+                    "oldest " (ui::countdown(clock, at))
+                } @else { "nothing waits" }
             }))
             (ui::figure("In flight", &html! { (destination.inflight) " / " (destination.max_concurrency) }, &html! {
                 meter min="0" max=(destination.max_concurrency) value=(destination.inflight) aria-label="Slots taken" {}
@@ -142,10 +168,17 @@ fn figures(clock: &Clock, facts: &Facts) -> Markup {
             (ui::figure("Timeouts, 24 h", &rate(destination.timeout_rate_24h), &html! { "of attempts" }))
             (ui::figure("Timeout", &html! { (words::span(Millis::new(destination.timeout.ms))) }, &html! { (destination.timeout.mode) }))
             (ui::figure("Rate", &html! { @match destination.rate_now { Some(rate) => { (format!("{:.0}/min", rate.per_minute)) } None => { "no limit" } } }, &html! {
-                @if let Some(rate) = destination.rate_now { (words::count(rate.tokens)) " of " (words::count(rate.burst)) " tokens left" }
+                @if let Some(rate) = destination.rate_now {
+                    (words::count(rate.tokens)) " of " (words::count(rate.burst)) " tokens left"
+                }
             }))
         }
-        @if let Some(at) = destination.as_of { p.note { "Worked by node " (destination.node.as_deref().unwrap_or("?")) "; its state is as of " (ui::moment(clock, at)) "." } }
+        @if let Some(at) = destination.as_of {
+            p.note {
+                "Worked by node " (destination.node.as_deref().unwrap_or("?")) "; its state is as of "
+                (ui::moment(clock, at)) "."
+            }
+        }
     }
 }
 
@@ -161,8 +194,13 @@ fn backlog(clock: &Clock, facts: &Facts) -> Markup {
                 (None, Some(what)) => p.forecast { "Not by itself: " (ui::said(clock, what)) "." },
                 (None, None) => p.forecast { "Nobody can say when it will be drained." },
             }
-            @if let Some(at) = opens_at.filter(|at| at.0 > clock.now) { p { "Sending begins " (ui::until(clock, at)) "." } }
+            @if let Some(at) = opens_at.filter(|at| at.0 > clock.now) {
+                p { "Sending begins " (ui::until(clock, at)) "." }
+            }
         }
-        p { a href={ "/log?destination=" (facts.destination.id) } { "All its deliveries" } " · " a href={ "/log?tab=waiting&destination=" (facts.destination.id) } { "Those that wait" } }
+        p {
+            a href={ "/log?destination=" (facts.destination.id) } { "All its deliveries" } " · "
+            a href={ "/log?tab=waiting&destination=" (facts.destination.id) } { "Those that wait" }
+        }
     }
 }

@@ -123,13 +123,17 @@ fn filter(asked: &Asked) -> Markup {
                 label for="status" { "Status" }
                 select id="status" name="status" {
                     option value="" { "Any" }
-                    @for status in STATUSES { option value=(status) selected[asked.status == status] { (words::state(status).2) } }
+                    @for status in STATUSES {
+                        option value=(status) selected[asked.status == status] { (words::state(status).2) }
+                    }
                 }
             }
             div.field {
                 label for="sort" { "Order" }
                 select id="sort" name="sort" {
-                    @for (sort, name) in SORTS { option value=(sort) selected[asked.sort() == sort] { (name) } }
+                    @for (sort, name) in SORTS {
+                        option value=(sort) selected[asked.sort() == sort] { (name) }
+                    }
                 }
             }
             button type="submit" { "Show" }
@@ -152,18 +156,27 @@ fn table(clock: &Clock, asked: &Asked, items: &[Destination]) -> Markup {
                 thead { tr {
                     (head("name", "Name")) (head("attention", "Status"))
                     (head("queued", "Queue")) th scope="col" { "Oldest" } (head("inflight", "In flight"))
-                    th scope="col" { "Success 24 h" } (head("timeout", "Timeout")) th scope="col" { "Rate left" }
+                    th scope="col" { "Success 24 h" } (head("timeout", "Timeout"))
+                    th scope="col" { "Rate left" }
                 } }
                 tbody {
                     @for item in items {
                         tr {
-                            th scope="row" { a href={ "/destinations/" (item.id) } { (item.name) } small.url { (item.url) } }
+                            th scope="row" {
+                                a href={ "/destinations/" (item.id) } { (item.name) } small.url { (item.url) }
+                            }
                             td { (ui::state(&item.status)) (hold(clock, item)) }
                             td.number { (words::count(item.queued_events)) }
-                            td.number { @if let Some(at) = item.oldest_queued_at { (ui::countdown(clock, at)) } @else { "–" } }
+                            td.number {
+                                @if let Some(at) = item.oldest_queued_at {
+                                    (ui::countdown(clock, at))
+                                } @else { "–" }
+                            }
                             td.number { (item.inflight) " / " (item.max_concurrency) }
                             td.number { (item.success_rate_24h.map_or("–".to_owned(), words::percent)) }
-                            td.number { (words::span(Millis::new(item.timeout.ms))) " " small { (item.timeout.mode) } }
+                            td.number {
+                                (words::span(Millis::new(item.timeout.ms))) " " small { (item.timeout.mode) }
+                            }
                             td.number { (rate(item)) }
                         }
                     }

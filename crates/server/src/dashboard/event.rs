@@ -108,23 +108,33 @@ async fn show(visitor: Visitor, Path(id): Path<String>, Query(asked): Query<Aske
     let content = html! {
         nav.crumbs aria-label="Path" { a href="/log/events" { "Events" } }
         div.title { h1 { (event.event_type) } span data-live="status" { (ui::state(&event.status)) } }
-        p.under { (ui::id(&event.id)) @if let Some(own) = &event.external_event_id { " · your id " code { (own) } } }
+        p.under {
+            (ui::id(&event.id)) @if let Some(own) = &event.external_event_id { " · your id " code { (own) } }
+        }
         (ui::done(asked.done.as_deref()))
         @if visitor.may_edit() { (actions(&visitor, &facts)) }
         dl.figures {
             (ui::figure("Accepted", &ui::countdown(clock, event.created_at), &html! { (ui::moment(clock, event.created_at)) @if event.occurred_at != event.created_at { ", happened " (ui::moment(clock, event.occurred_at)) } }))
             (ui::figure("Destinations", &html! { (event.routed) }, &html! { @if event.routed == 0 { "no destination takes this type" } }))
             (ui::figure("Priority", &html! { (event.priority) }, &html! { "1 critical … 4 bulk" }))
-            @if let Some(at) = event.expires_at { (ui::figure("Expires", &ui::countdown(clock, at), &ui::moment(clock, at))) }
-            @if let Some(at) = event.deliver_at { (ui::figure("Not before", &ui::countdown(clock, at), &ui::moment(clock, at))) }
+            @if let Some(at) = event.expires_at {
+                (ui::figure("Expires", &ui::countdown(clock, at), &ui::moment(clock, at)))
+            }
+            @if let Some(at) = event.deliver_at {
+                (ui::figure("Not before", &ui::countdown(clock, at), &ui::moment(clock, at)))
+            }
             @if let Some(key) = &event.ordering_key { (ui::figure("Ordering key", &html! { code { (key) } }, &html! {})) }
         }
         section aria-labelledby="lanes" data-live="lanes" {
             h2 #lanes { "From acceptance to the end" }
-            @if facts.lanes.is_empty() { p { "It went to no destination: none takes events of this type." } } @else { (lanes::draw(&visitor, &facts.lanes)) }
+            @if facts.lanes.is_empty() {
+                p { "It went to no destination: none takes events of this type." }
+            } @else { (lanes::draw(&visitor, &facts.lanes)) }
         }
         @for lane in &facts.lanes { (delivery(&visitor, lane)) }
-        @if hidden > 0 { p { (words::plural(hidden as u64, "more delivery is", "more deliveries are")) " in the log." } }
+        @if hidden > 0 {
+            p { (words::plural(hidden as u64, "more delivery is", "more deliveries are")) " in the log." }
+        }
         section aria-labelledby="payload" { h2 #payload { "Payload" } (payload::draw(event, &facts.payload)) }
     };
     Ok(layout::page(&visitor, Part::Log, &event.event_type, &content))
@@ -180,24 +190,36 @@ fn delivery(visitor: &Visitor, lane: &Lane) -> Markup {
                 @if visitor.may_edit() {
                     @if over { (ui::action(visitor, &path, "Replay", &[("what", "replay")])) }
                     @else {
-                        @if delivery.status == "retry_scheduled" { (ui::action(visitor, &path, "Send without waiting", &[("what", "hasten")])) }
+                        @if delivery.status == "retry_scheduled" {
+                            (ui::action(visitor, &path, "Send without waiting", &[("what", "hasten")]))
+                        }
                         (ui::action(visitor, &path, "Cancel", &[("what", "cancel")]))
                     }
                 }
             }
             p.under {
-                (ui::id(&delivery.id)) " · " (log::why(visitor, delivery)) " · " (delivery.attempts_used) @if let Some(most) = delivery.max_attempts { " of " (most) } " attempts used"
+                (ui::id(&delivery.id)) " · " (log::why(visitor, delivery)) " · " (delivery.attempts_used)
+                @if let Some(most) = delivery.max_attempts { " of " (most) }
+                " attempts used"
                 " · priority " (delivery.priority)
                 @if let Some(key) = &delivery.ordering_key { " · key " code { (key) } }
-                @if let Some(original) = &delivery.replay_of { " · replay of " a href={ "#" (original) } { (ui::id(original)) } }
-                @if let Some(at) = delivery.expires_at.filter(|_| !over) { " · expires " (ui::countdown(clock, at)) }
+                @if let Some(original) = &delivery.replay_of {
+                    " · replay of " a href={ "#" (original) } { (ui::id(original)) }
+                }
+                @if let Some(at) = delivery.expires_at.filter(|_| !over) {
+                    " · expires " (ui::countdown(clock, at))
+                }
                 @if let Some(at) = delivery.finished_at { " · ended " (ui::moment(clock, at)) }
             }
             @if let Some(explanation) = &lane.explanation { (explained(visitor, explanation)) }
             @for attempt in attempts { (attempted(visitor, &delivery.event_id, attempt)) }
             details { summary { "Timeline" }
                 div.scroll tabindex="0" role="region" aria-label="Timeline" { table.rows { tbody { @for moment in timeline {
-                    tr { td { (ui::moment(clock, moment.at)) } td { (ui::state(&moment.status)) } td.text { (ui::said(clock, &moment.detail)) } td { @if let Some(at) = moment.retry_at { "until " (ui::moment(clock, at)) } } }
+                    tr {
+                        td { (ui::moment(clock, moment.at)) } td { (ui::state(&moment.status)) }
+                        td.text { (ui::said(clock, &moment.detail)) }
+                        td { @if let Some(at) = moment.retry_at { "until " (ui::moment(clock, at)) } }
+                    }
                 } } } }
             }
         }
@@ -212,7 +234,9 @@ fn explained(visitor: &Visitor, explanation: &Explanation) -> Markup {
             p { strong { (ui::said(clock, &explanation.summary)) } }
             p {
                 @match explanation.estimated_at { Some(at) => { "It should be sent " strong { (ui::until(clock, at)) } }, None => "When it will be sent depends on more than time" }
-                @if let Some(place) = &explanation.queue { ", with " @if !place.exact { "more than " } (words::count(place.ahead)) " before it" }
+                @if let Some(place) = &explanation.queue {
+                    ", with " @if !place.exact { "more than " } (words::count(place.ahead)) " before it"
+                }
                 "."
                 @if explanation.will_expire { " " strong.warn { "▲ It will expire first." } }
             }
@@ -220,8 +244,15 @@ fn explained(visitor: &Visitor, explanation: &Explanation) -> Markup {
                 table.gates { tbody { @for gate in &explanation.gates {
                     tr.closed[!gate.open] {
                         th scope="row" { (gate.gate.replace('_', " ")) }
-                        td { @if gate.open { span.state.good { span.shape aria-hidden="true" { "✓" } " open" } } @else { span.state.wait { span.shape aria-hidden="true" { "‖" } " closed" } } }
-                        td { (ui::said(clock, &gate.detail)) @if let Some(at) = gate.until { " · opens " (ui::countdown(clock, at)) } }
+                        td {
+                            @if gate.open {
+                                span.state.good { span.shape aria-hidden="true" { "✓" } " open" }
+                            } @else { span.state.wait { span.shape aria-hidden="true" { "‖" } " closed" } }
+                        }
+                        td {
+                            (ui::said(clock, &gate.detail))
+                            @if let Some(at) = gate.until { " · opens " (ui::countdown(clock, at)) }
+                        }
                     }
                 } } }
             }
@@ -238,13 +269,36 @@ fn attempted(visitor: &Visitor, event: &str, attempt: &Attempt) -> Markup {
                 " · " (words::span(Millis::new(attempt.response_time_ms))) " · " (ui::moment(clock, attempt.started_at))
             }
             dl.pairs {
-                dt { "Took" } dd { (words::span(Millis::new(attempt.response_time_ms))) " of " (words::span(Millis::new(attempt.timeout_ms))) " allowed" }
+                dt { "Took" }
+                dd {
+                    (words::span(Millis::new(attempt.response_time_ms))) " of "
+                    (words::span(Millis::new(attempt.timeout_ms))) " allowed"
+                }
                 @if let Some(error) = &attempt.error { dt { "Error" } dd { (error) } }
-                @if let Some(probe) = &attempt.probe { dt { "Probe" } dd { "It went alone, to find out whether the " (probe) " may open." } }
-                dt { "Counts" } dd { @if attempt.counted { "against the attempts allowed" } @else { "not against the attempts allowed" } }
+                @if let Some(probe) = &attempt.probe {
+                    dt { "Probe" } dd { "It went alone, to find out whether the " (probe) " may open." }
+                }
+                dt { "Counts" }
+                dd {
+                    @if attempt.counted {
+                        "against the attempts allowed"
+                    } @else { "not against the attempts allowed" }
+                }
                 dt { "Node" } dd { (attempt.node) }
-                dt { "Request" } dd { pre { "webhook-id: " (event) "\nwebhook-timestamp: " (attempt.started_at.0.as_millis() / 1_000) "\ntidegate-attempt: " (attempt.number) "\ntidegate-delivery: " (attempt.delivery_id) } }
-                @if !attempt.response_headers.is_empty() { dt { "Response headers" } dd { pre { @for (name, value) in &attempt.response_headers { (name) ": " (value) "\n" } } } }
+                dt { "Request" }
+                dd {
+                    pre {
+                        "webhook-id: " (event) "\nwebhook-timestamp: "
+                        (attempt.started_at.0.as_millis() / 1_000) "\ntidegate-attempt: " (attempt.number)
+                        "\ntidegate-delivery: " (attempt.delivery_id)
+                    }
+                }
+                @if !attempt.response_headers.is_empty() {
+                    dt { "Response headers" }
+                    dd {
+                        pre { @for (name, value) in &attempt.response_headers { (name) ": " (value) "\n" } }
+                    }
+                }
                 @if let Some(body) = &attempt.response_body { dt { "Response body" } dd { pre { (body) } } }
             }
         }

@@ -58,15 +58,29 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let link =
         account.map(|account| format!("{}/catalogue/{}", visitor.origin, account.row.id)).unwrap_or_default();
     let content = html! {
-        div.title { h1 { "Event types" } @if visitor.may_edit() { a.button.main href="/event-types/edit" { "New event type" } } }
+        div.title {
+            h1 { "Event types" }
+            @if visitor.may_edit() { a.button.main href="/event-types/edit" { "New event type" } }
+        }
         (ui::done(asked.done.as_deref()))
-        @if found.items.is_empty() { p.empty { "No event type is described yet. Events of any type are accepted; a description gives them a time to live, retries and guidance for those who receive them." } }
+        @if found.items.is_empty() {
+            p.empty {
+                "No event type is described yet. Events of any type are accepted; a description gives them a time to live, retries and guidance for those who receive them."
+            }
+        }
         @for item in &found.items { (entry(item, visitor.may_edit())) }
         (ui::more(next.as_deref(), first))
         section aria-labelledby="public" {
             h2 #public { "For your customers" }
-            @if settings.public_event_types { p { "Anybody may read this catalogue at " a href=(link) { (link) } "." } }
-            @else { p { "Only those with a key may read this catalogue. An owner may publish it in the " a href="/settings" { "settings" } "." } }
+            @if settings.public_event_types {
+                p { "Anybody may read this catalogue at " a href=(link) { (link) } "." }
+            }
+            @else {
+                p {
+                    "Only those with a key may read this catalogue. An owner may publish it in the "
+                    a href="/settings" { "settings" } "."
+                }
+            }
         }
     };
     Ok(layout::page(&visitor, Part::EventTypes, "Event types", &content))
@@ -79,18 +93,30 @@ fn entry(item: &EventType, may_edit: bool) -> Markup {
         article.type {
             div.title {
                 h2 { code { (item.event_type) } }
-                @if may_edit { a.button href=(with_query("/event-types/edit", [("event_type", Some(item.event_type.as_str()))])) { "Edit" } }
+                @if may_edit {
+                    a.button href=(with_query("/event-types/edit", [("event_type", Some(item.event_type.as_str()))])) {
+                        "Edit"
+                    }
+                }
             }
             @if let Some(text) = &item.description { p.lines { (text) } }
             dl.pairs {
-                dt { "Worth sending for" } dd { (ttl.unwrap_or_else(|| "as long as retries go on".to_owned())) }
+                dt { "Worth sending for" }
+                dd { (ttl.unwrap_or_else(|| "as long as retries go on".to_owned())) }
                 dt { "Attempts" } dd { @match (item.max_attempts, &item.retry_policy) {
                     (Some(most), _) => { "at most " (most) },
                     (None, Some(retry)) => { "at most " (retry.max_attempts) },
                     (None, None) => "as the destination says",
                 } }
-                @if let Some(retry) = &item.retry_policy { dt { "Seconds between them" } dd { (retry.delays_seconds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")) } }
-                @if let Some(priority) = item.priority { dt { "Priority" } dd { (priority) " (1 critical … 4 bulk)" } }
+                @if let Some(retry) = &item.retry_policy {
+                    dt { "Seconds between them" }
+                    dd {
+                        (retry.delays_seconds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+                    }
+                }
+                @if let Some(priority) = item.priority {
+                    dt { "Priority" } dd { (priority) " (1 critical … 4 bulk)" }
+                }
             }
             @if let Some(text) = &item.consumer_guidance { p.lines { strong { "For consumers: " } (text) } }
         }
@@ -131,7 +157,11 @@ fn form(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> Response
     let fields = Fields { values, fault };
     let content = html! {
         nav.crumbs aria-label="Path" { a href="/event-types" { "Event types" } }
-        h1 { @if values.get("version").is_empty() { "New event type" } @else { "Edit " (values.get("event_type")) } }
+        h1 {
+            @if values.get("version").is_empty() {
+                "New event type"
+            } @else { "Edit " (values.get("event_type")) }
+        }
         @if visitor.may_edit() {
             form.edit novalidate method="post" action="/event-types" {
                 (ui::csrf(visitor)) (fields.notice())
@@ -156,7 +186,9 @@ fn form(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> Response
                 }
                 div.bar { button.main type="submit" { "Save" } a href="/event-types" { "Discard" } }
             }
-            @if !values.get("version").is_empty() { (ui::action(visitor, "/event-types/delete", "Delete this description", &[("event_type", values.get("event_type"))])) }
+            @if !values.get("version").is_empty() {
+                (ui::action(visitor, "/event-types/delete", "Delete this description", &[("event_type", values.get("event_type"))]))
+            }
         } @else { p.notice.bad { "This needs a key with the role editor." } }
     };
     layout::page(visitor, Part::EventTypes, "Event type", &content)

@@ -156,7 +156,9 @@ impl Fields<'_> {
     pub(super) fn area(&self, name: &str, label: &str, hint: &str, rows: u8) -> Markup {
         let input = html! {
             textarea id=(id(name)) name=(name) rows=(rows) spellcheck="false"
-                aria-invalid=[self.fault_of(name).map(|_| "true")] aria-describedby=[self.described(name, hint)] { (self.values.get(name)) }
+                aria-invalid=[self.fault_of(name).map(|_| "true")] aria-describedby=[self.described(name, hint)] {
+                    (self.values.get(name))
+                }
         };
         self.frame(name, label, hint, &input)
     }
@@ -177,7 +179,9 @@ impl Fields<'_> {
         let fault = self.fault_of(name);
         html! {
             div.field.tick {
-                label { input type="checkbox" name=(name) value="on" checked[self.values.is_on(name)]; " " (label) }
+                label {
+                    input type="checkbox" name=(name) value="on" checked[self.values.is_on(name)]; " " (label)
+                }
                 @if let Some(fault) = fault { small.fault { "✕ " (fault) } }
             }
         }
@@ -189,7 +193,10 @@ impl Fields<'_> {
             fieldset.ticks {
                 legend { (legend) }
                 @for (value, words) in options {
-                    label { input type="checkbox" name=(name) value=(value) checked[ticked.contains(value)]; " " (words) }
+                    label {
+                        input type="checkbox" name=(name) value=(value) checked[ticked.contains(value)]; " "
+                        (words)
+                    }
                 }
                 @if let Some(fault) = self.fault_of(name) { small.fault { "✕ " (fault) } }
             }

@@ -72,7 +72,9 @@ fn page_with(
                 nav aria-label="Main" {
                     ul {
                         @for (own, name, path) in PARTS {
-                            li { a href=(path) aria-current=[(part == Some(own)).then_some("page")] { (name) } }
+                            li {
+                                a href=(path) aria-current=[(part == Some(own)).then_some("page")] { (name) }
+                            }
                         }
                     }
                 }
@@ -119,7 +121,9 @@ fn who(visitor: &Visitor) -> Markup {
                     label.hidden for="account" { "Account" }
                     select id="account" name="account" data-submits {
                         @for (name, account) in &accounts {
-                            option value=(account.row.id) selected[account.row.no == visitor.caller.account] { (name) }
+                            option value=(account.row.id) selected[account.row.no == visitor.caller.account] {
+                                (name)
+                            }
                         }
                     }
                     button.quiet type="submit" { "Go" }
@@ -128,7 +132,9 @@ fn who(visitor: &Visitor) -> Markup {
                 span.account title=(name) { (name) }
             }
             span.role { (visitor.caller.role.word()) }
-            form method="post" action="/sign-out" { (ui::csrf(visitor)) button.quiet type="submit" { "Sign out" } }
+            form method="post" action="/sign-out" {
+                (ui::csrf(visitor)) button.quiet type="submit" { "Sign out" }
+            }
         }
     }
 }

@@ -128,7 +128,13 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let content = html! {
         (head(&visitor, &asked, tab, &counts))
         div data-live=[asked.cursor.is_empty().then_some("log")] {
-            @if found.items.is_empty() { p.empty { @if found.next_cursor.is_some() { "None on this page; there may be more on the next." } @else { "No delivery fits." } } }
+            @if found.items.is_empty() {
+                p.empty {
+                    @if found.next_cursor.is_some() {
+                        "None on this page; there may be more on the next."
+                    } @else { "No delivery fits." }
+                }
+            }
             @else { (table(&visitor, &found.items)) }
             (ui::more(next.as_deref(), first.as_deref()))
         }
@@ -147,29 +153,58 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, counts: &[(&str, Option<u64
         h1 { "Log" }
         nav.tabs aria-label="By status" data-live="tabs" {
             @for (word, name, _) in TABS {
-                a href=(asked.page("/log", word, "")) aria-current=[(word == tab).then_some("page")] { (name) @if let Some(count) = counted(word) { " " span.badge { (count) } } }
+                a href=(asked.page("/log", word, "")) aria-current=[(word == tab).then_some("page")] {
+                    (name) @if let Some(count) = counted(word) { " " span.badge { (count) } }
+                }
             }
             a href="/log/events" aria-current=[(tab == "events").then_some("page")] { "Events" }
         }
         form.filter method="get" action=(if tab == "events" { "/log/events" } else { "/log" }) role="search" {
             input type="hidden" name="tab" value=(tab);
-            div.field { label for="event_type" { "Event type" } input id="event_type" name="event_type" value=(asked.event_type) placeholder="order.paid"; }
+            div.field {
+                label for="event_type" { "Event type" }
+                input id="event_type" name="event_type" value=(asked.event_type) placeholder="order.paid";
+            }
             @if tab != "events" {
-                div.field { label for="destination" { "Destination" } input id="destination" name="destination" value=(asked.destination) placeholder="dst_… or your own id"; }
+                div.field {
+                    label for="destination" { "Destination" }
+                    input id="destination" name="destination" value=(asked.destination) placeholder="dst_… or your own id";
+                }
                 div.field {
                     label for="hold" { "Held by" }
-                    select id="hold" name="hold" { option value="" { "Anything" } @for reason in REASONS { option value=(reason) selected[asked.hold == reason] { (words::state(reason).2) } } }
+                    select id="hold" name="hold" {
+                        option value="" { "Anything" }
+                        @for reason in REASONS {
+                            option value=(reason) selected[asked.hold == reason] { (words::state(reason).2) }
+                        }
+                    }
                 }
             }
-            div.field { label for="from" { "From (UTC)" } input id="from" name="from" type="datetime-local" value=(asked.from); }
-            div.field { label for="to" { "To (UTC)" } input id="to" name="to" type="datetime-local" value=(asked.to); }
-            div.field { label for="external_id" { "Your event id" } input id="external_id" name="external_id" value=(asked.external_id); }
-            div.field { label for="ordering_key" { "Ordering key" } input id="ordering_key" name="ordering_key" value=(asked.ordering_key); }
+            div.field {
+                label for="from" { "From (UTC)" }
+                input id="from" name="from" type="datetime-local" value=(asked.from);
+            }
+            div.field {
+                label for="to" { "To (UTC)" } input id="to" name="to" type="datetime-local" value=(asked.to);
+            }
+            div.field {
+                label for="external_id" { "Your event id" }
+                input id="external_id" name="external_id" value=(asked.external_id);
+            }
+            div.field {
+                label for="ordering_key" { "Ordering key" }
+                input id="ordering_key" name="ordering_key" value=(asked.ordering_key);
+            }
             button type="submit" { "Show" }
-            @if asked.filters().iter().any(|(_, value)| !value.is_empty()) { a href={ (if tab == "events" { "/log/events" } else { "/log" }) "?tab=" (tab) } { "Clear" } }
+            @if asked.filters().iter().any(|(_, value)| !value.is_empty()) {
+                a href={ (if tab == "events" { "/log/events" } else { "/log" }) "?tab=" (tab) } { "Clear" }
+            }
         }
         form.filter method="get" action="/find" role="search" {
-            div.field.wide { label for="find" { "Go to an event or delivery by its id" } input id="find" name="id" placeholder="evt_… or dlv_…"; }
+            div.field.wide {
+                label for="find" { "Go to an event or delivery by its id" }
+                input id="find" name="id" placeholder="evt_… or dlv_…";
+            }
             button type="submit" { "Go" }
         }
         @if !visitor.caller.role.permits(Role::Viewer) { p { "This key may not read." } }
@@ -180,14 +215,29 @@ fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
     let clock = &visitor.clock;
     html! {
         div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows {
-            thead { tr { th scope="col" { "Accepted" } th scope="col" { "Event type" } th scope="col" { "Destination" } th scope="col" { "Status" } th scope="col" { "Why, until when" } th scope="col" { "Attempts" } } }
+            thead {
+                tr {
+                    th scope="col" { "Accepted" } th scope="col" { "Event type" }
+                    th scope="col" { "Destination" } th scope="col" { "Status" }
+                    th scope="col" { "Why, until when" } th scope="col" { "Attempts" }
+                }
+            }
             tbody { @for item in items { tr {
                 td { (ui::moment(clock, item.created_at)) }
-                th scope="row" { a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) } @if item.replay_of.is_some() { small { " replay" } } }
+                th scope="row" {
+                    a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) }
+                    @if item.replay_of.is_some() { small { " replay" } }
+                }
                 td { (destination(visitor, item)) }
                 td { (ui::state(&item.status)) }
                 td.text { (why(visitor, item)) }
-                td.number { (item.attempts_used) @if let Some(most) = item.max_attempts { " / " (most) } @if item.attempts_count != item.attempts_used { small { " (" (item.attempts_count) " sent)" } } }
+                td.number {
+                    (item.attempts_used)
+                    @if let Some(most) = item.max_attempts { " / " (most) }
+                    @if item.attempts_count != item.attempts_used {
+                        small { " (" (item.attempts_count) " sent)" }
+                    }
+                }
             } } }
         } }
     }
@@ -243,7 +293,14 @@ async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
         div data-live=[asked.cursor.is_empty().then_some("events")] {
             @if found.items.is_empty() { p.empty { "No event fits." } } @else {
                 div.scroll tabindex="0" role="region" aria-label="Events" { table.rows {
-                    thead { tr { th scope="col" { "Accepted" } th scope="col" { "Event type" } th scope="col" { "Status" } th scope="col" { "Destinations" } th scope="col" { "Expires" } th scope="col" { "Your id" } th scope="col" { "Size" } } }
+                    thead {
+                        tr {
+                            th scope="col" { "Accepted" } th scope="col" { "Event type" }
+                            th scope="col" { "Status" } th scope="col" { "Destinations" }
+                            th scope="col" { "Expires" } th scope="col" { "Your id" }
+                            th scope="col" { "Size" }
+                        }
+                    }
                     tbody { @for event in &found.items { tr {
                         td { (ui::moment(clock, event.created_at)) }
                         th scope="row" { a href={ "/events/" (event.id) } { (event.event_type) } }

@@ -38,12 +38,21 @@ pub(super) async fn show(visitor: Visitor) -> Page {
             @else {
                 (figures(&visitor.clock, &stats))
                 div.columns {
-                    section aria-labelledby="attention" { h2 #attention { "Needs attention" } (attention_table(&visitor.clock, &destinations.items)) }
+                    section aria-labelledby="attention" {
+                        h2 #attention { "Needs attention" }
+                        (attention_table(&visitor.clock, &destinations.items))
+                    }
                     section aria-labelledby="held" { h2 #held { "Held, by reason" } (held(&stats)) }
                 }
-                section aria-labelledby="hour" { h2 #hour { "The last hour" } (charts::hour(&visitor.clock, &stats)) }
-                section aria-labelledby="day" { h2 #day { "The last 24 hours" } (charts::day(&visitor.clock, &stats)) }
-                @if let Some(nodes) = &nodes { section aria-labelledby="nodes" { h2 #nodes { "Nodes" } (node_table(&nodes.items)) } }
+                section aria-labelledby="hour" {
+                    h2 #hour { "The last hour" } (charts::hour(&visitor.clock, &stats))
+                }
+                section aria-labelledby="day" {
+                    h2 #day { "The last 24 hours" } (charts::day(&visitor.clock, &stats))
+                }
+                @if let Some(nodes) = &nodes {
+                    section aria-labelledby="nodes" { h2 #nodes { "Nodes" } (node_table(&nodes.items)) }
+                }
             }
         }
     };
@@ -59,7 +68,9 @@ fn figures(clock: &Clock, stats: &Stats) -> Markup {
             (ui::figure("Delivered, 24 h", &html! { (words::count(day.delivered)) }, &html! { "deliveries out" }))
             (ui::figure("Success, 24 h", &html! { (rate.map_or("–".to_owned(), words::percent)) }, &html! { "of " (words::count(day.attempts)) " attempts" }))
             (ui::figure("Waiting", &html! { (words::count(stats.queued_events)) }, &html! {
-                @if let Some(at) = stats.oldest_queued_at { "oldest " (ui::countdown(clock, at)) } @else { "nothing waits" }
+                @if let Some(at) = stats.oldest_queued_at {
+                    "oldest " (ui::countdown(clock, at))
+                } @else { "nothing waits" }
             }))
             (ui::figure("In flight", &html! { (words::count(stats.inflight as u64)) }, &html! { (words::bytes(stats.queued_bytes)) " wait" }))
             (ui::figure("Dead letters, 24 h", &html! { a href="/log?tab=dead_letter" { (words::count(day.dead_letter)) } }, &html! { "given up" }))
@@ -87,7 +98,12 @@ fn attention_table(clock: &Clock, items: &[Destination]) -> Markup {
     html! {
         @if rows.is_empty() { p.calm { span.state.good { span.shape aria-hidden="true" { "✓" } " all well" } " No destination is held or failing." } } @else {
             div.scroll tabindex="0" role="region" aria-label="Needs attention" { table.rows {
-                thead { tr { th scope="col" { "Destination" } th scope="col" { "Status" } th scope="col" { "Why" } th scope="col" { "Queue" } } }
+                thead {
+                    tr {
+                        th scope="col" { "Destination" } th scope="col" { "Status" } th scope="col" { "Why" }
+                        th scope="col" { "Queue" }
+                    }
+                }
                 tbody { @for (item, why) in &rows { tr {
                     th scope="row" { a href={ "/destinations/" (item.id) } { (item.name) } }
                     td { (ui::state(&item.status)) }
@@ -108,7 +124,9 @@ fn held(stats: &Stats) -> Markup {
                 tbody { @for held in &stats.held { tr {
                     th scope="row" { a href={ "/log?hold=" (held.reason) } { (ui::state(&held.reason)) } }
                     td.number { (words::count(held.deliveries)) }
-                    td { meter min="0" max=(most) value=(held.deliveries) aria-label={ (held.deliveries) " deliveries" } {} }
+                    td {
+                        meter min="0" max=(most) value=(held.deliveries) aria-label={ (held.deliveries) " deliveries" } {}
+                    }
                     td.number { (words::count(held.destinations)) }
                 } } }
             }
@@ -119,14 +137,24 @@ fn held(stats: &Stats) -> Markup {
 fn node_table(nodes: &[Node]) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label="Nodes" { table.rows {
-            thead { tr { th scope="col" { "Node" } th scope="col" { "State" } th scope="col" { "Address" } th scope="col" { "Slots" } th scope="col" { "Destinations" } th scope="col" { "In flight" } th scope="col" { "Version" } } }
+            thead {
+                tr {
+                    th scope="col" { "Node" } th scope="col" { "State" } th scope="col" { "Address" }
+                    th scope="col" { "Slots" } th scope="col" { "Destinations" }
+                    th scope="col" { "In flight" } th scope="col" { "Version" }
+                }
+            }
             tbody { @for node in nodes { tr {
                 th scope="row" { (node.id) }
                 td { (ui::state(&node.status)) }
                 td { (node.address.as_deref().unwrap_or("this server")) }
                 td.number { (node.slot_count) " of 256" }
                 td.number { (words::count(node.destinations as u64)) }
-                td.number { @if let (Some(now), Some(most)) = (node.inflight, node.max_in_flight) { (now) " / " (most) } @else { "–" } }
+                td.number {
+                    @if let (Some(now), Some(most)) = (node.inflight, node.max_in_flight) {
+                        (now) " / " (most)
+                    } @else { "–" }
+                }
                 td { (node.version) }
             } } }
         } }

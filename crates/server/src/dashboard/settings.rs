@@ -140,8 +140,14 @@ fn shown(settings: &Settings) -> Markup {
         dl.pairs {
             dt { "Waiting deliveries at most" } dd { (limit(settings.max_queued_events)) }
             dt { "Bytes of waiting payloads at most" } dd { (limit(settings.max_queued_bytes)) }
-            dt { "Event types" } dd { @if settings.public_event_types { "anybody may read them" } @else { "only those with a key read them" } }
-            dt { "Defaults" } dd { pre { (serde_json::to_string_pretty(&defaults(settings)).unwrap_or_default()) } }
+            dt { "Event types" }
+            dd {
+                @if settings.public_event_types {
+                    "anybody may read them"
+                } @else { "only those with a key read them" }
+            }
+            dt { "Defaults" }
+            dd { pre { (serde_json::to_string_pretty(&defaults(settings)).unwrap_or_default()) } }
         }
     }
 }
@@ -195,7 +201,13 @@ fn table(visitor: &Visitor, keys: &[Key]) -> Markup {
     let clock = &visitor.clock;
     html! {
         div.scroll tabindex="0" role="region" aria-label="API keys" { table.rows {
-            thead { tr { th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "Begins with" } th scope="col" { "Made" } th scope="col" { "Ends" } th scope="col" { "" span.hidden { "Revoke" } } } }
+            thead {
+                tr {
+                    th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "Begins with" }
+                    th scope="col" { "Made" } th scope="col" { "Ends" }
+                    th scope="col" { "" span.hidden { "Revoke" } }
+                }
+            }
             tbody { @for key in keys { tr {
                 th scope="row" { (key.name) }
                 td { (key.role) }

@@ -106,7 +106,9 @@ fn form(next: &str, fault: Option<&str>) -> Markup {
                 label for="key" { "API key" }
                 input id="key" name="key" type="password" required autofocus autocomplete="current-password" spellcheck="false"
                     aria-describedby=(if fault.is_some() { "key-fault" } else { "key-hint" }) aria-invalid=[fault.map(|_| "true")];
-                small id="key-hint" { "The key decides what you see and may do. It is kept, sealed, in this browser for 12 hours; revoking it ends the session." }
+                small id="key-hint" {
+                    "The key decides what you see and may do. It is kept, sealed, in this browser for 12 hours; revoking it ends the session."
+                }
                 @if let Some(fault) = fault { small.fault id="key-fault" role="alert" { "✕ " (fault) } }
             }
             button.main type="submit" { "Sign in" }

@@ -47,7 +47,9 @@ pub(in crate::dashboard) fn lines(
                 (axis.ticks(clock, TOP, BOTTOM))
                 @for share in [0.0, 0.5, 1.0] {
                     line.grid x1=(LEFT) x2=(RIGHT) y1=(px(y(top * share))) y2=(px(y(top * share))) {}
-                    text.tick x=(LEFT - 5.0) y=(px(y(top * share) + 3.5)) text-anchor="end" { (show(top * share)) }
+                    text.tick x=(LEFT - 5.0) y=(px(y(top * share) + 3.5)) text-anchor="end" {
+                        (show(top * share))
+                    }
                 }
                 @for line in all {
                     path class={ "line " (line.class) } d=(way(line, &axis, y)) {}
@@ -55,7 +57,11 @@ pub(in crate::dashboard) fn lines(
                         circle class={ "dot " (line.class) } cx=(px(axis.x(*at))) cy=(px(y(*value))) r="2.5" {}
                     }
                 }
-                @if is_empty { text.empty x=(WIDTH / 2.0) y=(HEIGHT / 2.0) text-anchor="middle" { "Nothing happened in this time" } }
+                @if is_empty {
+                    text.empty x=(WIDTH / 2.0) y=(HEIGHT / 2.0) text-anchor="middle" {
+                        "Nothing happened in this time"
+                    }
+                }
             }
         }
     }

@@ -51,7 +51,9 @@ impl TimeAxis {
                 @let x = self.x(at);
                 line.grid x1=(px(x)) x2=(px(x)) y1=(px(top)) y2=(px(bottom)) {}
                 @if x < self.right - 14.0 && x > self.left + 10.0 {
-                    text.tick x=(px(x)) y=(px(bottom + 12.0)) text-anchor="middle" { (ui::shown(clock, at, format)) }
+                    text.tick x=(px(x)) y=(px(bottom + 12.0)) text-anchor="middle" {
+                        (ui::shown(clock, at, format))
+                    }
                 }
             }
         }

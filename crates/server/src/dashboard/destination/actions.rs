@@ -24,15 +24,22 @@ pub(super) fn bar(visitor: &Visitor, destination: &Destination) -> Markup {
         div.actions data-live="actions" {
             @if stands { (ui::action(visitor, &act, "Resume", &[("what", "resume")])) }
             @else { (ui::action(visitor, &act, "Pause", &[("what", "pause")])) }
-            @if holds("order_blocked") { (ui::action(visitor, &act, "Resume after the one that failed", &[("what", "skip")])) }
-            @if holds("circuit_open") || holds("throttled") || holds("unavailable") { (ui::action(visitor, &act, "Retry now", &[("what", "retry")])) }
+            @if holds("order_blocked") {
+                (ui::action(visitor, &act, "Resume after the one that failed", &[("what", "skip")]))
+            }
+            @if holds("circuit_open") || holds("throttled") || holds("unavailable") {
+                (ui::action(visitor, &act, "Retry now", &[("what", "retry")]))
+            }
             (ui::action(visitor, &format!("/destinations/{}/test", destination.id), "Send a test event", &[]))
             details.menu { summary { "More" }
                 div {
                     (ui::action(visitor, &format!("/destinations/{}/secret", destination.id), "Rotate the signing secret", &[]))
                     form method="post" action=(act) {
                         (ui::csrf(visitor)) input type="hidden" name="what" value="delete";
-                        label { input type="checkbox" name="sure" value="on" required; " Cancel what waits and delete it" }
+                        label {
+                            input type="checkbox" name="sure" value="on" required;
+                            " Cancel what waits and delete it"
+                        }
                         button.danger type="submit" { "Delete" }
                     }
                 }
@@ -72,7 +79,11 @@ pub(super) async fn rotate(Path(id): Path<String>, Posted { visitor, .. }: Poste
     };
     let first = html! {
         @if let Some(secret) = &rotated.signing_secret { (ui::secret("The new signing secret", secret)) }
-        @if let Some(until) = rotated.previous_valid_until { p.notice.good role="status" { "Requests carry signatures of both secrets until " (ui::moment(&visitor.clock, until)) "." } }
+        @if let Some(until) = rotated.previous_valid_until {
+            p.notice.good role="status" {
+                "Requests carry signatures of both secrets until " (ui::moment(&visitor.clock, until)) "."
+            }
+        }
     };
     show_with(visitor, &id, &first).await
 }
@@ -92,7 +103,10 @@ pub(super) async fn test(Path(id): Path<String>, Posted { visitor, .. }: Posted)
                 " after " (words::span(Millis::new(tested.response_time_ms))) " of " (words::span(Millis::new(tested.timeout_ms))) "." }
             @if let Some(error) = &tested.error { p { (error) } }
             @if let Some(body) = &tested.response_body { pre { (body) } }
-            p.note { "It was signed like any other, with webhook-id " code { (tested.event_id) } ", and went past all gates." }
+            p.note {
+                "It was signed like any other, with webhook-id " code { (tested.event_id) }
+                ", and went past all gates."
+            }
         }
     };
     show_with(visitor, &id, &first).await

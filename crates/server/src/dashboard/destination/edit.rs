@@ -60,7 +60,9 @@ pub(super) async fn create(Posted { visitor, values }: Posted) -> Page {
         Ok(made) => {
             let first = html! {
                 p.notice.good role="status" { "✓ The destination is there." }
-                @if let Some(secret) = &made.signing_secret { (ui::secret("Its signing secret, for the receiver", secret)) }
+                @if let Some(secret) = &made.signing_secret {
+                    (ui::secret("Its signing secret, for the receiver", secret))
+                }
             };
             super::show_with(visitor, &made.id, &first).await
         }
@@ -95,7 +97,9 @@ fn page(
     let auth = destination.auth_config.as_ref().map(|auth| format!("{} in {}", auth.kind, auth.name));
     let version = values.some("version").map_or_else(|| destination.version.to_string(), str::to_owned);
     let content = html! {
-        nav.crumbs aria-label="Path" { a href="/destinations" { "Destinations" } " / " a href=(path) { (destination.name) } }
+        nav.crumbs aria-label="Path" {
+            a href="/destinations" { "Destinations" } " / " a href=(path) { (destination.name) }
+        }
         h1 { "Edit " (destination.name) }
         @if visitor.may_edit() {
             form.edit novalidate method="post" action={ (path) "/edit" } {

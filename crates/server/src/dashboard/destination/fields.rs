@@ -280,7 +280,9 @@ pub(super) fn draw(fields: &Fields<'_>, auth: Option<&str>) -> Markup {
         }
         fieldset {
             legend { "Quiet hours: when not" }
-            p.note { "An event that comes in meanwhile waits until the window ends, by the destination's own clock. Leave a window empty to have none." }
+            p.note {
+                "An event that comes in meanwhile waits until the window ends, by the destination's own clock. Leave a window empty to have none."
+            }
             @for place in 0..shown_windows(fields.values) { (window(fields, place)) }
         }
         fieldset {
@@ -370,7 +372,9 @@ fn window(fields: &Fields<'_>, place: usize) -> Markup {
                 (fields.text(&named("bypass_event_types"), "Never for", "Event types that may pass"))
             }
             (fields.ticks(&named("days"), "Only on (none ticked: every day)", &DAYS))
-            @if used { label { input type="checkbox" name=(named("remove")) value="on"; " Remove this window" } }
+            @if used {
+                label { input type="checkbox" name=(named("remove")) value="on"; " Remove this window" }
+            }
         }
     }
 }

@@ -86,7 +86,9 @@ fn gates(destination: &Destination) -> [Gate; 8] {
 pub(super) fn table(clock: &Clock, destination: &Destination) -> Markup {
     html! {
         table.gates {
-            thead { tr { th scope="col" { "Gate" } th scope="col" { "State" } th scope="col" { "In words" } } }
+            thead {
+                tr { th scope="col" { "Gate" } th scope="col" { "State" } th scope="col" { "In words" } }
+            }
             tbody {
                 @for gate in gates(destination) {
                     @let closed: Vec<&Hold> = destination.holds.iter().filter(|hold| gate.reasons.contains(&hold.reason.as_str())).collect();

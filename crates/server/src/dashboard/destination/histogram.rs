@@ -34,16 +34,30 @@ pub(super) fn draw(latency: &Latency, timeout: &Timeout) -> Markup {
     let ticks = [1.0, 10.0, 100.0, 1_000.0, 10_000.0, 60_000.0];
     html! {
         figure.chart {
-            figcaption { (words::plural(all.samples, "attempt", "attempts")) ", " (words::plural(all.timeouts, "timeout", "timeouts")) span.key.one { "answered" } span.key.warn { "▼ timed out" } }
+            figcaption {
+                (words::plural(all.samples, "attempt", "attempts")) ", "
+                (words::plural(all.timeouts, "timeout", "timeouts")) span.key.one { "answered" }
+                span.key.warn { "▼ timed out" }
+            }
             svg viewBox={ "0 0 " (WIDTH) " 172" } role="img" aria-label=(summary(latency, timeout)) {
                 @for (place, (answered, timeouts)) in columns.iter().enumerate() {
                     @let left = LEFT + wide * place as f64;
-                    @if *answered > 0 { rect.column x=(px(left)) width=(px(wide - 1.0)) y=(px(BOTTOM - height(*answered))) height=(px(height(*answered).max(1.0))) { title { (answered) " answered" } } }
-                    @if *timeouts > 0 { rect.column.warn x=(px(left)) width=(px(wide - 1.0)) y=(px(BOTTOM - height(answered + timeouts))) height=(px(height(*timeouts).max(1.0))) { title { (timeouts) " timed out" } } }
+                    @if *answered > 0 {
+                        rect.column x=(px(left)) width=(px(wide - 1.0)) y=(px(BOTTOM - height(*answered))) height=(px(height(*answered).max(1.0))) {
+                            title { (answered) " answered" }
+                        }
+                    }
+                    @if *timeouts > 0 {
+                        rect.column.warn x=(px(left)) width=(px(wide - 1.0)) y=(px(BOTTOM - height(answered + timeouts))) height=(px(height(*timeouts).max(1.0))) {
+                            title { (timeouts) " timed out" }
+                        }
+                    }
                 }
                 line.axis x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM) {}
                 @for ms in ticks.into_iter().filter(|ms| *ms > fastest && *ms < slowest) {
-                    text.tick x=(px(x(ms))) y=(BOTTOM + 13.0) text-anchor="middle" { (words::span(Millis::new(ms as i64))) }
+                    text.tick x=(px(x(ms))) y=(BOTTOM + 13.0) text-anchor="middle" {
+                        (words::span(Millis::new(ms as i64)))
+                    }
                 }
                 @for (name, at, row) in lines {
                     @if let Some(at) = at { (mark(x(at as f64), row, &format!("{name} {}", words::span(Millis::new(at))), "quantile")) }
@@ -60,7 +74,9 @@ fn mark(x: f64, row: u8, name: &str, class: &str) -> Markup {
     let end = x > RIGHT - 90.0;
     html! {
         line class=(class) x1=(px(x)) x2=(px(x)) y1=(px(y - 7.0)) y2=(BOTTOM) {}
-        text class={ "tick " (class) } x=(px(if end { x - 3.0 } else { x + 3.0 })) y=(px(y)) text-anchor=(if end { "end" } else { "start" }) { (name) }
+        text class={ "tick " (class) } x=(px(if end { x - 3.0 } else { x + 3.0 })) y=(px(y)) text-anchor=(if end { "end" } else { "start" }) {
+            (name)
+        }
     }
 }
 
@@ -106,9 +122,13 @@ pub(super) fn timeout(clock: &Clock, timeout: &Timeout) -> Markup {
                 _ => "learned from its answers",
             }
             ")."
-            @if let Some(p99) = timeout.p99_ms { " p99 was " (span(p99)) " of " (words::plural(timeout.sample_count, "sample", "samples")) "." }
+            @if let Some(p99) = timeout.p99_ms {
+                " p99 was " (span(p99)) " of " (words::plural(timeout.sample_count, "sample", "samples")) "."
+            }
             @if let Some(at) = timeout.computed_at { " Computed " (ui::countdown(clock, at)) "." }
-            @if let Some(target) = timeout.target_ms.filter(|target| *target != timeout.ms) { " It moves in weekly steps towards " strong { (span(target)) } "." }
+            @if let Some(target) = timeout.target_ms.filter(|target| *target != timeout.ms) {
+                " It moves in weekly steps towards " strong { (span(target)) } "."
+            }
         }
     }
 }
@@ -120,10 +140,20 @@ pub(super) fn days(latency: &Latency) -> Markup {
         @if !latency.days.is_empty() {
             details { summary { "Day by day" }
                 table.rows {
-                    thead { tr { th scope="col" { "Day (UTC)" } th scope="col" { "Attempts" } th scope="col" { "Timeouts" } th scope="col" { "p50" } th scope="col" { "p95" } th scope="col" { "p99" } } }
+                    thead {
+                        tr {
+                            th scope="col" { "Day (UTC)" } th scope="col" { "Attempts" }
+                            th scope="col" { "Timeouts" } th scope="col" { "p50" } th scope="col" { "p95" }
+                            th scope="col" { "p99" }
+                        }
+                    }
                     tbody { @for day in &latency.days {
                         @let of = &day.distribution;
-                        tr { th scope="row" { (day.date) } td.number { (words::count(of.samples)) } td.number { (words::count(of.timeouts)) } td.number { (span(of.p50_ms)) } td.number { (span(of.p95_ms)) } td.number { (span(of.p99_ms)) } }
+                        tr {
+                            th scope="row" { (day.date) } td.number { (words::count(of.samples)) }
+                            td.number { (words::count(of.timeouts)) } td.number { (span(of.p50_ms)) }
+                            td.number { (span(of.p95_ms)) } td.number { (span(of.p99_ms)) }
+                        }
                     } }
                 }
             }

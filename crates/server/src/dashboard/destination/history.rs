@@ -14,7 +14,14 @@ pub(super) fn table(clock: &Clock, notices: &[Notice]) -> Markup {
         } @else {
             div.scroll.tall tabindex="0" role="region" aria-label="History" { table.rows {
                 thead { tr { th scope="col" { "When" } th scope="col" { "What" } th scope="col" { "Why" } } }
-                tbody { @for notice in notices { tr { td { (ui::moment(clock, notice.at)) } td { (ui::state(&notice.kind)) } td.text { (ui::said(clock, &notice.detail)) } } } }
+                tbody {
+                    @for notice in notices {
+                        tr {
+                            td { (ui::moment(clock, notice.at)) } td { (ui::state(&notice.kind)) }
+                            td.text { (ui::said(clock, &notice.detail)) }
+                        }
+                    }
+                }
             } }
         }
     }

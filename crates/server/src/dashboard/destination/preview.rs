@@ -58,13 +58,17 @@ fn draw(visitor: &Visitor, preview: &Preview, changes: &Value) -> Markup {
         section.preview aria-labelledby="preview" {
             h2 #preview { "What this change would have done" }
             p {
-                @if changed.is_empty() { "Nothing is changed yet. " } @else { "Changed: " @for name in &changed { code { (name) } " " } ". " }
+                @if changed.is_empty() {
+                    "Nothing is changed yet. "
+                } @else { "Changed: " @for name in &changed { code { (name) } " " } ". " }
                 "Nothing is saved."
             }
             @if preview.deliveries == 0 { p { "No delivery came in during the last 24 hours: there is nothing to play again." } } @else {
                 p {
                     (words::plural(preview.deliveries, "delivery", "deliveries")) " from " (ui::moment(&visitor.clock, preview.from)) " to " (ui::moment(&visitor.clock, preview.to))
-                    @if preview.cut { " (there were more; these are the newest)" } ", played again by the simulator under both policies. It assumes that " (preview.assumes.join("; ")) "."
+                    @if preview.cut { " (there were more; these are the newest)" }
+                    ", played again by the simulator under both policies. It assumes that "
+                    (preview.assumes.join("; ")) "."
                 }
                 (table(preview))
             }
@@ -108,7 +112,12 @@ fn table(preview: &Preview) -> Markup {
     };
     html! {
         div.scroll tabindex="0" role="region" aria-label="Before and after" { table.rows.compare {
-            thead { tr { th scope="col" { "" span.hidden { "Figure" } } th scope="col" { "As it is" } th scope="col" { "With the change" } } }
+            thead {
+                tr {
+                    th scope="col" { "" span.hidden { "Figure" } } th scope="col" { "As it is" }
+                    th scope="col" { "With the change" }
+                }
+            }
             tbody {
                 @for (name, before, after) in &rows { (row(name, before, after)) }
                 @for reason in reasons { (row(&format!("Held by {}", reason.replace('_', " ")), &held(before, reason), &held(after, reason))) }

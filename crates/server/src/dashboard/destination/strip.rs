@@ -54,9 +54,13 @@ impl Strip {
                         (row(&axis, 8.0 + ROW * place as f64, window, intervals))
                     }
                     (axis.ticks(clock, 8.0, bottom))
-                    text.label x=(LEFT - 8.0) y=(px(bottom + 12.0)) text-anchor="end" { "your time, " (viewer) }
+                    text.label x=(LEFT - 8.0) y=(px(bottom + 12.0)) text-anchor="end" {
+                        "your time, " (viewer)
+                    }
                 }
-                ul.plain { @for (window, intervals) in &self.rows { li { (words_of(clock, window, intervals)) } } }
+                ul.plain {
+                    @for (window, intervals) in &self.rows { li { (words_of(clock, window, intervals)) } }
+                }
             }
         }
     }
@@ -84,14 +88,21 @@ fn row(axis: &TimeAxis, top: f64, window: &ScheduleDocument, intervals: &[Interv
         @for interval in intervals {
             @let (from, to) = (axis.x(interval.start.0), axis.x(interval.end.0));
             rect.quiet x=(px(from)) y=(px(band_top)) width=(px((to - from).max(1.0))) height=(band_height) {
-                title { "Quiet from " (local(&own, interval.start)) " to " (local(&own, interval.end)) " (" (window.timezone) ")" }
+                title {
+                    "Quiet from " (local(&own, interval.start)) " to " (local(&own, interval.end)) " ("
+                    (window.timezone) ")"
+                }
             }
         }
         @for hour in hours(axis, &zone) {
-            text.tick x=(px(axis.x(hour))) y=(px(band_top - 3.0)) text-anchor="middle" { (hour.to_jiff().to_zoned(zone.clone()).strftime("%H:%M")) }
+            text.tick x=(px(axis.x(hour))) y=(px(band_top - 3.0)) text-anchor="middle" {
+                (hour.to_jiff().to_zoned(zone.clone()).strftime("%H:%M"))
+            }
         }
         @for (at, words) in shifts(axis, &zone) {
-            line.shift x1=(px(axis.x(at))) x2=(px(axis.x(at))) y1=(px(band_top - 2.0)) y2=(px(band_top + band_height + 2.0)) { title { (words) } }
+            line.shift x1=(px(axis.x(at))) x2=(px(axis.x(at))) y1=(px(band_top - 2.0)) y2=(px(band_top + band_height + 2.0)) {
+                title { (words) }
+            }
             text.tick.shift x=(px(axis.x(at) + 3.0)) y=(px(band_top + 10.5)) { (words) }
         }
     }
@@ -135,7 +146,9 @@ fn words_of(clock: &Clock, window: &ScheduleDocument, intervals: &[Interval]) ->
     html! {
         strong { (window.quiet_start) "–" (window.quiet_end) " " (window.timezone) } ", " (days)
         @if !window.applies_to.is_empty() { ", only " code { (window.applies_to.join(" ")) } }
-        @if !window.bypass_event_types.is_empty() { ", not for " code { (window.bypass_event_types.join(" ")) } }
+        @if !window.bypass_event_types.is_empty() {
+            ", not for " code { (window.bypass_event_types.join(" ")) }
+        }
         @match intervals.iter().find(|interval| interval.end.0 > clock.now) {
             Some(next) if next.start.0 <= clock.now => { ": quiet now, until " (local(&own, next.end)) " there, " (local(clock, next.end)) " your time" },
             Some(next) => { ": next from " (local(&own, next.start)) " to " (local(&own, next.end)) " there, " (local(clock, next.start)) " to " (local(clock, next.end)) " your time" },

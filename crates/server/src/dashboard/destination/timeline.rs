@@ -37,7 +37,8 @@ pub(super) fn draw(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> M
         figure.chart {
             figcaption {
                 "The last " (recent.len()) " attempts by how long they took"
-                span.key.good { "● success" } span.key.bad { "✕ failed" } span.key.warn { "▼ timeout" } span.key.wait { "◆ 429 or 503" } span.key.band { "▒ held" }
+                span.key.good { "● success" } span.key.bad { "✕ failed" } span.key.warn { "▼ timeout" }
+                span.key.wait { "◆ 429 or 503" } span.key.band { "▒ held" }
             }
             svg viewBox={ "0 0 " (WIDTH) " 190" } role="img"
                 aria-label={ (words::plural(recent.len() as u64, "attempt", "attempts")) " and " (words::plural(holds.len() as u64, "hold", "holds")) " since " (ui::shown(clock, from, "%-d %b %H:%M")) "; the latest are listed below" } {
@@ -45,9 +46,13 @@ pub(super) fn draw(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> M
                 (axis.ticks(clock, TOP, BOTTOM))
                 @for ms in SCALE {
                     line.grid x1=(LEFT) x2=(px(axis.right)) y1=(px(y(ms))) y2=(px(y(ms))) {}
-                    text.tick x=(LEFT - 5.0) y=(px(y(ms) + 3.5)) text-anchor="end" { (words::span(Millis::new(ms as i64))) }
+                    text.tick x=(LEFT - 5.0) y=(px(y(ms) + 3.5)) text-anchor="end" {
+                        (words::span(Millis::new(ms as i64)))
+                    }
                 }
-                @for attempt in &recent { (mark(&attempt.outcome, axis.x(attempt.started_at.0), y(attempt.response_time_ms as f64), &words_of(clock, attempt))) }
+                @for attempt in &recent {
+                    (mark(&attempt.outcome, axis.x(attempt.started_at.0), y(attempt.response_time_ms as f64), &words_of(clock, attempt)))
+                }
             }
         }
         (table(clock, attempts, holds))
@@ -61,7 +66,10 @@ fn band(axis: &TimeAxis, clock: &Clock, hold: &PastHold) -> Markup {
     html! {
         @if right > axis.left {
             g class={ "band " (words::state(&hold.reason).1.class()) } {
-                title { (name) " from " (ui::shown(clock, hold.since.0, "%-d %b %H:%M:%S")) " for " (words::span(end - hold.since.0)) }
+                title {
+                    (name) " from " (ui::shown(clock, hold.since.0, "%-d %b %H:%M:%S")) " for "
+                    (words::span(end - hold.since.0))
+                }
                 rect x=(px(left)) y=(px(TOP - 12.0)) width=(px((right - left).max(1.5))) height=(px(BOTTOM - TOP + 12.0)) {}
                 @if right - left > 60.0 { text.tick x=(px(left + 4.0)) y=(px(TOP - 3.0)) { (name) } }
             }
@@ -85,13 +93,29 @@ fn table(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> Markup {
         div.columns {
             details open { summary { "Latest attempts" }
                 div.scroll tabindex="0" role="region" aria-label="Latest attempts" { table.rows {
-                    thead { tr { th scope="col" { "When" } th scope="col" { "Outcome" } th scope="col" { "Took" } th scope="col" { "Delivery" } } }
+                    thead {
+                        tr {
+                            th scope="col" { "When" } th scope="col" { "Outcome" } th scope="col" { "Took" }
+                            th scope="col" { "Delivery" }
+                        }
+                    }
                     tbody { @for attempt in attempts.iter().take(10) {
                         tr {
                             td { (ui::moment(clock, attempt.started_at)) }
-                            td { (ui::state(&attempt.outcome)) @if let Some(status) = attempt.status_code { " " (status) } @if let Some(probe) = &attempt.probe { small { " probe for the " (probe) } } }
-                            td.number { (words::span(Millis::new(attempt.response_time_ms))) small { " of " (words::span(Millis::new(attempt.timeout_ms))) } }
-                            td { a href={ "/deliveries/" (attempt.delivery_id) } { "attempt " (attempt.number) } }
+                            td {
+                                (ui::state(&attempt.outcome))
+                                @if let Some(status) = attempt.status_code { " " (status) }
+                                @if let Some(probe) = &attempt.probe { small { " probe for the " (probe) } }
+                            }
+                            td.number {
+                                (words::span(Millis::new(attempt.response_time_ms)))
+                                small { " of " (words::span(Millis::new(attempt.timeout_ms))) }
+                            }
+                            td {
+                                a href={ "/deliveries/" (attempt.delivery_id) } {
+                                    "attempt " (attempt.number)
+                                }
+                            }
                         }
                     } }
                 } }
@@ -99,9 +123,17 @@ fn table(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> Markup {
             details open { summary { "Holds of the last 24 hours" }
                 @if holds.is_empty() { p { "Nothing was held." } } @else {
                     div.scroll tabindex="0" role="region" aria-label="Holds" { table.rows {
-                        thead { tr { th scope="col" { "Why" } th scope="col" { "From" } th scope="col" { "For" } } }
+                        thead {
+                            tr { th scope="col" { "Why" } th scope="col" { "From" } th scope="col" { "For" } }
+                        }
                         tbody { @for hold in holds.iter().take(10) {
-                            tr { td { (ui::state(&hold.reason)) } td { (ui::moment(clock, hold.since)) } td.number { (words::span(end(hold) - hold.since.0)) @if hold.until.is_none() { " so far" } } }
+                            tr {
+                                td { (ui::state(&hold.reason)) } td { (ui::moment(clock, hold.since)) }
+                                td.number {
+                                    (words::span(end(hold) - hold.since.0))
+                                    @if hold.until.is_none() { " so far" }
+                                }
+                            }
                         } }
                     } }
                 }

@@ -30,7 +30,9 @@ pub(super) fn draw(visitor: &Visitor, lanes: &[Lane]) -> Markup {
         figure.chart.lanes {
             svg viewBox={ "0 0 " (WIDTH) " " (px(bottom + 18.0)) } role="img" aria-label={ (words::plural(lanes.len() as u64, "delivery", "deliveries")) " over " (words::span(to - from)) "; each is told below" } {
                 (axis.ticks(clock, TOP, bottom))
-                @for (place, lane) in lanes.iter().enumerate() { (row(visitor, &axis, TOP + ROW * place as f64, lane)) }
+                @for (place, lane) in lanes.iter().enumerate() {
+                    (row(visitor, &axis, TOP + ROW * place as f64, lane))
+                }
             }
         }
     }
@@ -73,9 +75,13 @@ fn row(visitor: &Visitor, axis: &TimeAxis, top: f64, lane: &Lane) -> Markup {
         }
         @if let Some(at) = delivery.finished_at {
             @let (shape, tone, word) = words::state(&delivery.status);
-            text class={ "end " (tone.class()) } x=(px((axis.x(at.0) + 7.0).min(axis.right - 4.0))) y=(px(middle - 5.0)) text-anchor=(if axis.x(at.0) > axis.right - 90.0 { "end" } else { "start" }) { (shape) " " (word) }
+            text class={ "end " (tone.class()) } x=(px((axis.x(at.0) + 7.0).min(axis.right - 4.0))) y=(px(middle - 5.0)) text-anchor=(if axis.x(at.0) > axis.right - 90.0 { "end" } else { "start" }) {
+                (shape) " " (word)
+            }
         } @else if let Some(at) = lane.explanation.as_ref().and_then(|explanation| explanation.estimated_at) {
-            line.expected x1=(px(axis.x(over))) x2=(px(axis.x(at.0))) y1=(px(middle)) y2=(px(middle)) { title { "expected " (ui::shown(clock, at.0, "%-d %b %H:%M:%S")) } }
+            line.expected x1=(px(axis.x(over))) x2=(px(axis.x(at.0))) y1=(px(middle)) y2=(px(middle)) {
+                title { "expected " (ui::shown(clock, at.0, "%-d %b %H:%M:%S")) }
+            }
         }
     }
 }
@@ -91,7 +97,10 @@ fn wait(
     let (_, tone, word) = words::state(&moment.status);
     html! {
         g class={ "band " (tone.class()) } {
-            title { (word) " from " (ui::shown(clock, moment.at.0, "%H:%M:%S")) " to " (ui::shown(clock, until.0, "%H:%M:%S")) ": " (moment.detail) }
+            title {
+                (word) " from " (ui::shown(clock, moment.at.0, "%H:%M:%S")) " to "
+                (ui::shown(clock, until.0, "%H:%M:%S")) ": " (moment.detail)
+            }
             rect x=(px(left)) y=(px(middle - 8.0)) width=(px((right - left).max(1.0))) height="16" {}
             @if right - left > 70.0 { text.tick x=(px(left + 4.0)) y=(px(middle + 14.0)) { (word) } }
         }

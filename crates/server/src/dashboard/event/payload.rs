@@ -21,7 +21,9 @@ pub(super) fn draw(event: &Event, payload: &Payload) -> Markup {
     html! {
         p.under { (event.content_type) " · " (words::bytes(event.payload_size)) }
         @if let Some(pretty) = &pretty { pre.payload data-copies { (pretty) } }
-        details open[pretty.is_none()] { summary { "As it came in, byte for byte" } pre.payload data-copies { (text) } }
+        details open[pretty.is_none()] {
+            summary { "As it came in, byte for byte" } pre.payload data-copies { (text) }
+        }
     }
 }
 

@@ -17,18 +17,35 @@ pub(super) fn draw(visitor: &Visitor, destinations: usize, newest: Option<&Desti
             ol {
                 li.done[destinations > 0] {
                     h3 { @if destinations > 0 { "✓ " } "Create a destination" }
-                    p { "A destination is a URL that events go to, with its own rules for when, how fast and how many at a time." }
+                    p {
+                        "A destination is a URL that events go to, with its own rules for when, how fast and how many at a time."
+                    }
                     @if destinations == 0 {
-                        @if visitor.may_edit() { p { a.button.main href="/destinations/new" { "Create one here" } " or with the API:" } }
-                        pre data-copies { (line(visitor, "/v1/destinations", r#"{"name": "My first destination", "url": "https://example.com/hooks"}"#)) }
+                        @if visitor.may_edit() {
+                            p {
+                                a.button.main href="/destinations/new" { "Create one here" }
+                                " or with the API:"
+                            }
+                        }
+                        pre data-copies {
+                            (line(visitor, "/v1/destinations", r#"{"name": "My first destination", "url": "https://example.com/hooks"}"#))
+                        }
                     }
                 }
                 li {
                     h3 { "Publish an event" }
-                    p { "It is accepted once it is on disk, and goes to every destination that takes its type." }
+                    p {
+                        "It is accepted once it is on disk, and goes to every destination that takes its type."
+                    }
                     pre data-copies { (line(visitor, "/v1/outbound-events", &format!(r#"{{"event_type": "{event_type}", "payload": {{"id": 1}}}}"#))) }
                 }
-                li { h3 { "See what became of it" } p { "Here, and in the " a href="/log" { "log" } ": where it is, why it waits, when it will arrive." } }
+                li {
+                    h3 { "See what became of it" }
+                    p {
+                        "Here, and in the " a href="/log" { "log" }
+                        ": where it is, why it waits, when it will arrive."
+                    }
+                }
             }
             p.note { "The lines hold the key that you signed in with. Whoever sees them can use it." }
         }
