@@ -138,10 +138,11 @@ impl Browser {
         loop {
             let tried = match self.find(way, what).await {
                 // What is live may be replaced between two looks; then it is looked for again.
-                Some(element) => self
-                    .ask(&format!("/element/{element}/{action}"), body.clone())
-                    .await
-                    .map_err(|error| error.to_string()),
+                Some(element) => {
+                    self.scroll_to(&element).await;
+                    let acted = self.ask(&format!("/element/{element}/{action}"), body.clone()).await;
+                    acted.map_err(|error| error.to_string())
+                }
                 None => Err("it is not there".to_owned()),
             };
             match tried {
@@ -152,6 +153,13 @@ impl Browser {
                 Err(_) => tokio::time::sleep(millis(30)).await,
             }
         }
+    }
+
+    /// Brings something to the middle of the window, as somebody who wants to press it does.
+    async fn scroll_to(&self, element: &str) {
+        let script = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})";
+        // One that is gone by now is looked for again.
+        let _gone = self.ask("/execute/sync", json!({"script": script, "args": [{ELEMENT: element}]})).await;
     }
 
     /// Presses the button or link with these words.

@@ -34,7 +34,9 @@
   // Live parts: the page is fetched again, and each part that changed is put in place of the old one.
   const live = document.getElementById("live");
   const say = (text) => { if (live && live.textContent !== text) live.textContent = text; };
+  // At most once a second, and with a page that is dear to make, so seldom that it costs a tenth of the time at most.
   const PAUSE = 1000;
+  let took = 0;
   let waiting = 0;
   let asked = false;
   let last = 0;
@@ -42,7 +44,7 @@
   function refresh() {
     if (waiting) return;
     if (document.hidden || asked) { waiting = setTimeout(() => { waiting = 0; refresh(); }, PAUSE); return; }
-    waiting = setTimeout(fetchPage, Math.max(0, last + PAUSE - Date.now()));
+    waiting = setTimeout(fetchPage, Math.max(0, last + Math.max(PAUSE, 10 * took) - Date.now()));
   }
 
   function fetchPage() {
@@ -56,6 +58,7 @@
     request.timeout = 10000;
     request.onloadend = () => {
       asked = false;
+      took = Date.now() - last;
       if (request.status === 200 && request.response) swap(request.response);
     };
     request.send();
