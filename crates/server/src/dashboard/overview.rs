@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::layout::{self, Part};
 use super::visitor::{Clock, Page, Visitor};
-use super::wire::{Destination, List, Node, Stats};
+use super::wire::{Destination, Hold, List, Node, Stats};
 use super::{ui, words};
 
 /// Destinations that are shown as needing attention.
@@ -81,7 +81,13 @@ fn figures(clock: &Clock, stats: &Stats) -> Markup {
 
 /// Why a destination needs a person, or is worth a look.
 fn reason(clock: &Clock, item: &Destination) -> Option<Markup> {
-    if let Some(hold) = item.holds.iter().find(|hold| hold.reason != "at_capacity") {
+    // What goes on by itself concerns nobody while nothing waits for it.
+    let concerns = |hold: &&Hold| match hold.reason.as_str() {
+        "at_capacity" => false,
+        "quiet_hours" | "rate_limited" => item.queued_events > 0,
+        _ => true,
+    };
+    if let Some(hold) = item.holds.iter().find(concerns) {
         return Some(
             html! { (ui::said(clock, &hold.detail)) @if let Some(until) = hold.until { " · " (ui::countdown(clock, until)) } },
         );
