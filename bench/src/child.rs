@@ -36,12 +36,7 @@ impl Process {
 
     /// CPU time that it has used so far, in seconds.
     pub(crate) fn cpu_seconds(&self) -> f64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
-        // The name in parentheses may hold spaces; user and system time are the 12th and 13th field after it.
-        let after_name = stat.rsplit(')').next().unwrap_or_default();
-        let ticks =
-            after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
-        ticks.sum::<f64>() / rustix::param::clock_ticks_per_second() as f64
+        cpu_seconds_of(self.0.id(), false)
     }
 
     /// A line of `/proc/PID/status` in MiB, such as `VmRSS` or `VmHWM`.
@@ -51,6 +46,18 @@ impl Process {
         let kib = value.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
         kib.unwrap_or(f64::NAN) / 1_024.0
     }
+}
+
+/// CPU time that a process has used so far, in seconds; also of its children that have ended, if they are wanted.
+pub(crate) fn cpu_seconds_of(pid: u32, with_children: bool) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name in parentheses may hold spaces; user and system time are the 12th and 13th field after it, those of children
+    // the next two.
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let fields = if with_children { 4 } else { 2 };
+    let ticks =
+        after_name.split_whitespace().skip(11).take(fields).filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / rustix::param::clock_ticks_per_second() as f64
 }
 
 /// Starts this program again with a hidden command, and reads the address that it prints.

@@ -4,6 +4,7 @@
 
 mod api;
 mod child;
+mod database;
 mod fill;
 mod gates;
 mod load;
@@ -21,6 +22,7 @@ mod stopwatch;
 mod wire;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -41,6 +43,9 @@ struct Cli {
     /// Deliveries that wait in the part `scale`.
     #[arg(long, default_value_t = 5_000_000)]
     scale: u64,
+    /// Deliveries that wait in the part `backlog`.
+    #[arg(long, default_value_t = 10_000_000)]
+    backlog: u64,
     /// Seconds of publishing in each run of the part `serve`.
     #[arg(long, default_value_t = 8)]
     seconds: u64,
@@ -101,9 +106,12 @@ async fn measure(cli: Cli) -> Result<()> {
         binary: cli.binary.unwrap_or_else(|| root.join("target/release/tidegate")),
         directory: cli.directory.unwrap_or_else(|| root.join("target/bench")),
         extra: cli.server_argument,
+        database: None,
     };
     let picture = cli.picture.unwrap_or_else(|| root.join("bench/results.svg"));
-    let mut bench = Bench::new(place, cli.stack, cli.scale, cli.seconds, cli.pairs);
+    let publish = Duration::from_secs(cli.seconds);
+    let (stack, scale, backlog, pairs) = (cli.stack, cli.scale, cli.backlog, cli.pairs.max(1));
+    let mut bench = Bench { place, stack, scale, backlog, publish, pairs };
     let mut rows: Vec<Row> = Vec::new();
     for part in Part::in_order(&cli.only) {
         eprintln!("measuring: {}", part.name());

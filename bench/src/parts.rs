@@ -1,19 +1,24 @@
 //! What can be measured, in the order in which it is.
 
+mod backlog;
 mod crash;
 mod idle;
 mod isolation;
 mod limits;
+mod nodes;
+mod postgres;
 mod quiet;
 mod scale;
 mod serve;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 use crate::api::sink_stats;
+use crate::database::Database;
 use crate::row::Row;
 use crate::service::Place;
 use crate::sink::Stats;
@@ -42,15 +47,24 @@ pub(crate) enum Part {
     Quiet,
     /// Killed at random moments under load.
     Crash,
+    /// One node on PostgreSQL: end to end in saturation, and latency when idle.
+    Postgres,
+    /// What three nodes cost beside one.
+    Nodes,
+    /// Millions of deliveries waiting in PostgreSQL, and a node that takes all of them over.
+    Backlog,
 }
 
 /// What the parts share.
+#[derive(Clone)]
 pub(crate) struct Bench {
     pub(crate) place: Place,
     /// What client, relay and sink are made of.
     pub(crate) stack: Stack,
     /// Deliveries that wait in `scale`.
     pub(crate) scale: u64,
+    /// The same in `backlog`.
+    pub(crate) backlog: u64,
     /// How long `serve` publishes.
     pub(crate) publish: Duration,
     /// Pairs of runs, one with and one without.
@@ -58,8 +72,11 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) fn new(place: Place, stack: Stack, scale: u64, seconds: u64, pairs: usize) -> Self {
-        Self { place, stack, scale, publish: Duration::from_secs(seconds), pairs: pairs.max(1) }
+    /// The same with servers on a PostgreSQL that is started for it.
+    fn on_postgres(&self) -> Result<(Self, Arc<Database>)> {
+        let database = Arc::new(Database::start(&self.place.directory)?);
+        let place = Place { database: Some(Arc::clone(&database)), ..self.place.clone() };
+        Ok((Self { place, ..self.clone() }, database))
     }
 }
 
@@ -84,6 +101,9 @@ impl Part {
             Self::Scale => scale::measure(bench).await,
             Self::Quiet => quiet::measure(bench).await,
             Self::Crash => crash::measure(bench),
+            Self::Postgres => postgres::measure(bench).await,
+            Self::Nodes => nodes::measure(bench).await,
+            Self::Backlog => backlog::measure(bench).await,
         }
     }
 }

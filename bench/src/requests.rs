@@ -30,9 +30,16 @@ pub(crate) struct Publish {
     /// Events in each request; none: one, published alone.
     batch: Option<u64>,
     pick: fn(u64) -> u64,
+    /// The number of the first event.
+    from: u64,
 }
 
 impl Publish {
+    /// The same, with events that are numbered from here on.
+    pub(crate) fn numbered_from(self, from: u64) -> Self {
+        Self { from, ..self }
+    }
+
     /// One event in each request.
     pub(crate) fn singles(
         address: &str,
@@ -41,7 +48,7 @@ impl Publish {
         pick: fn(u64) -> u64,
     ) -> Self {
         let target = Target { address: address.to_owned(), path: "/v1/outbound-events", key: Some(key) };
-        Self { target, prefix, batch: None, pick }
+        Self { target, prefix, batch: None, pick, from: 0 }
     }
 
     /// So many events in each request.
@@ -54,7 +61,7 @@ impl Publish {
     ) -> Self {
         let target =
             Target { address: address.to_owned(), path: "/v1/outbound-events/batch", key: Some(key) };
-        Self { target, prefix, batch: Some(batch), pick }
+        Self { target, prefix, batch: Some(batch), pick, from: 0 }
     }
 
     fn event(&self, payload: &mut Payload, number: u64, sent_at: u64, buffer: &mut Vec<u8>) {
@@ -81,7 +88,7 @@ impl Requests for Publish {
     }
 
     fn body(&self, first: u64, sent_at: u64) -> Vec<u8> {
-        let mut payload = Payload::new();
+        let (mut payload, first) = (Payload::new(), self.from + first);
         let Some(batch) = self.batch else {
             let mut body = Vec::with_capacity(640);
             self.event(&mut payload, first, sent_at, &mut body);

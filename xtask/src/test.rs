@@ -5,6 +5,9 @@ use anyhow::Result;
 use crate::tools::Tools;
 use crate::{cargo, run};
 
+/// Tests of the API that run a second time, with servers on PostgreSQL.
+const ON_BOTH_STORES: &[&str] = &["deliveries", "destinations", "explain", "publish", "replays", "schedules"];
+
 /// Installs what is missing, then runs the tests. They learn from the environment where the tools are; what has to run
 /// beside them, servers and receivers, each test starts and ends itself.
 pub(crate) fn run_all() -> Result<()> {
@@ -13,5 +16,10 @@ pub(crate) fn run_all() -> Result<()> {
     tests.args(["test", "--workspace", "--locked"]);
     tests.env("XTASK_PYTHON", &tools.python);
     tests.env("XTASK_NODE_MODULES", &tools.node_modules);
-    run(&mut tests)
+    run(&mut tests)?;
+    let mut on_postgres = cargo();
+    on_postgres.args(["test", "--package", "tidegate", "--locked"]);
+    on_postgres.args(ON_BOTH_STORES.iter().flat_map(|name| ["--test", name]));
+    on_postgres.env("XTASK_STORE", "postgres");
+    run(&mut on_postgres)
 }

@@ -1,5 +1,5 @@
-//! What the tests need beside the Rust toolchain: a C compiler, Python, Node.js and a browser from Debian, and below
-//! `target/` the packages that `crates/server/tests/interop` names, at the versions it names.
+//! What the tests need beside the Rust toolchain: a C compiler, PostgreSQL, Python, Node.js and a browser from Debian, and
+//! below `target/` the packages that `crates/server/tests/interop` names, at the versions it names.
 //!
 //! The package managers fetch from wherever this machine has them fetch from. A second run finds everything in place and
 //! starts nothing but a few `--version`s.
@@ -16,6 +16,9 @@ use crate::{root, run, target};
 const SYSTEM: &[(&[&str], &[&str])] = &[
     (&["cc", "--version"], &["gcc", "libc6-dev"]),
     (&["python3", "-c", "import ensurepip, venv"], &["python3", "python3-venv"]),
+    (&["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb"], &["postgresql"]),
+    // Nodes whose clocks differ.
+    (&["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"], &["libfaketime"]),
     (&["node", "--version"], &["nodejs"]),
     (&["npm", "--version"], &["npm"]),
     (&["chromium", "--version"], &["chromium"]),

@@ -24,7 +24,39 @@ const PER_SECOND: f64 = 50.0;
 const TIME: Duration = Duration::from_secs(20);
 const DESTINATIONS: u64 = 10;
 
+/// How long fsyncs and events took, in milliseconds.
+pub(super) struct Idle {
+    fsyncs: Vec<f64>,
+    latencies: Vec<f64>,
+}
+
+impl Idle {
+    pub(super) fn fsync(&mut self, share: f64) -> f64 {
+        quantile(&mut self.fsyncs, share)
+    }
+    pub(super) fn latency(&mut self, share: f64) -> f64 {
+        quantile(&mut self.latencies, share)
+    }
+}
+
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
+    let mut idle = run(bench).await?;
+    let (fsync_p50, fsync_p99) = (idle.fsync(0.5), idle.fsync(0.99));
+    let (p50, p99) = (idle.latency(0.5), idle.latency(0.99));
+    let (most_p50, most_p99) = (2.0 * fsync_p50 + 1.0, 2.0 * fsync_p99 + 4.0);
+    Ok(vec![
+        Row::note("fsync of 4 KiB, p50", fsync_p50, "ms"),
+        Row::note("fsync of 4 KiB, p99", fsync_p99, "ms"),
+        Row::note("idle: publish → received, p50", p50, "ms")
+            .limit(fsync_p50, "fsync")
+            .required(Bound::AtMost(most_p50)),
+        Row::note("idle: publish → received, p99", p99, "ms")
+            .limit(fsync_p99, "fsync")
+            .required(Bound::AtMost(most_p99)),
+    ])
+}
+
+pub(super) async fn run(bench: &Bench) -> Result<Idle> {
     let (_sink, sink) = helper(bench.stack, &["sink"])?;
     let service = Service::start(&bench.place, "idle").await?;
     let mut api = service.api().await?;
@@ -41,22 +73,9 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let file = service.home.join("fsync");
     let syncing = tokio::task::spawn_blocking(move || fsyncs(&file));
     let sent = open(bench.stack, PER_SECOND, TIME, publish()).await?.all_accepted()?;
-    let mut latencies = arrived(&sink, sent.accepted).await?.millis();
-    let mut fsyncs = syncing.await?.context("cannot measure fsync")?;
-
-    let (fsync_p50, fsync_p99) = (quantile(&mut fsyncs, 0.5), quantile(&mut fsyncs, 0.99));
-    let (p50, p99) = (quantile(&mut latencies, 0.5), quantile(&mut latencies, 0.99));
-    let (most_p50, most_p99) = (2.0 * fsync_p50 + 1.0, 2.0 * fsync_p99 + 4.0);
-    Ok(vec![
-        Row::note("fsync of 4 KiB, p50", fsync_p50, "ms"),
-        Row::note("fsync of 4 KiB, p99", fsync_p99, "ms"),
-        Row::note("idle: publish → received, p50", p50, "ms")
-            .limit(fsync_p50, "fsync")
-            .required(Bound::AtMost(most_p50)),
-        Row::note("idle: publish → received, p99", p99, "ms")
-            .limit(fsync_p99, "fsync")
-            .required(Bound::AtMost(most_p99)),
-    ])
+    let latencies = arrived(&sink, sent.accepted).await?.millis();
+    let fsyncs = syncing.await?.context("cannot measure fsync")?;
+    Ok(Idle { fsyncs, latencies })
 }
 
 /// The time of each fsync, in milliseconds.

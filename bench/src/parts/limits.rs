@@ -56,7 +56,7 @@ pub(crate) fn rows(runs: &[Limits]) -> Vec<Row> {
     ]
 }
 
-async fn plain(stack: Stack) -> Result<f64> {
+pub(super) async fn plain(stack: Stack) -> Result<f64> {
     let (_process, sink) = helper(stack, &["sink"])?;
     let sent = closed(stack, CONNECTIONS, RUN, Plain(Target::plain(&sink))).await?.all_accepted()?;
     Ok(sent.accepted as f64 / sent.took)

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::limits::CONNECTIONS;
 use super::{Bench, arrived};
 use crate::api::reset_sink;
-use crate::child::helper;
+use crate::child::{Process, helper};
 use crate::fill::{Fill, GROUP, Why};
 use crate::load::{closed, open};
 use crate::requests::Publish;
@@ -36,10 +36,34 @@ struct Fresh {
     p99: f64,
 }
 
+/// A server with deliveries that wait, after it was measured.
+pub(super) struct Filled {
+    pub(super) service: Service,
+    pub(super) sink: String,
+    /// What it came to beside an empty one.
+    pub(super) rows: Vec<Row>,
+    pub(super) receiver: Process,
+}
+
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
-    let (_sink, sink) = helper(bench.stack, &["sink"])?;
+    let Filled { service: mut filled, sink, mut rows, receiver: _receiver } = beside_empty(bench).await?;
+    rows.push(
+        Row::note("scale: memory", filled.process.mebibytes("VmRSS"), "MiB").required(Bound::AtMost(500.0)),
+    );
+    rows.push(Row::note("scale: memory at most", filled.process.mebibytes("VmHWM"), "MiB"));
+    rows.extend(start_up(bench, &mut filled, &sink).await?);
+    rows.push(
+        Row::note("scale: memory after the start", filled.process.mebibytes("VmRSS"), "MiB")
+            .required(Bound::AtMost(500.0)),
+    );
+    Ok(rows)
+}
+
+/// Fills one server, leaves another empty, and measures both in turn.
+pub(super) async fn beside_empty(bench: &Bench) -> Result<Filled> {
+    let (receiver, sink) = helper(bench.stack, &["sink"])?;
     let empty = Service::start(&bench.place, "empty").await?;
-    let mut filled = Service::start(&bench.place, "filled").await?;
+    let filled = Service::start(&bench.place, "filled").await?;
     let why = &[Why::Paused, Why::QuietHours, Why::Scheduled, Why::Throttled];
     let fill = Fill { groups: GROUPS, events: (bench.scale / GROUPS / GROUP).max(1), why };
     let began = now();
@@ -93,16 +117,7 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
         Row::note("scale: p99 beside an empty store", median(&mut p99), "×")
             .required(Bound::AtMost(1.0 + SHARE)),
     );
-    rows.push(
-        Row::note("scale: memory", filled.process.mebibytes("VmRSS"), "MiB").required(Bound::AtMost(500.0)),
-    );
-    rows.push(Row::note("scale: memory at most", filled.process.mebibytes("VmHWM"), "MiB"));
-    rows.extend(start_up(bench, &mut filled, &sink).await?);
-    rows.push(
-        Row::note("scale: memory after the start", filled.process.mebibytes("VmRSS"), "MiB")
-            .required(Bound::AtMost(500.0)),
-    );
-    Ok(rows)
+    Ok(Filled { service: filled, sink, rows, receiver })
 }
 
 async fn fresh_destinations(service: &Service, sink: &str) -> Result<()> {
@@ -131,14 +146,20 @@ async fn fresh(bench: &Bench, service: &Service, sink: &str) -> Result<Fresh> {
     })
 }
 
+/// Publishes one fresh event, and waits until it is received.
+pub(super) async fn one_arrives(bench: &Bench, service: &Service, sink: &str) -> Result<()> {
+    let publish = Publish::singles(&service.address, KEY, "fresh", |number| number % FRESH);
+    open(bench.stack, 100.0, Duration::from_millis(10), publish).await?.all_accepted()?;
+    arrived(sink, 1).await?;
+    Ok(())
+}
+
 /// Killed and started again: until it is ready, and until a fresh event is received.
 async fn start_up(bench: &Bench, service: &mut Service, sink: &str) -> Result<Vec<Row>> {
     reset_sink(sink, 1).await?;
     let began = now();
     let ready = service.restart().await?;
-    let publish = Publish::singles(&service.address, KEY, "fresh", |number| number % FRESH);
-    open(bench.stack, 100.0, Duration::from_millis(10), publish).await?.all_accepted()?;
-    arrived(sink, 1).await?;
+    one_arrives(bench, service, sink).await?;
     let delivered = began.elapsed().as_secs_f64();
     Ok(vec![
         Row::note("scale: start after kill -9, until ready", ready, "s").required(Bound::AtMost(5.0)),

@@ -28,17 +28,17 @@ const CPU: f64 = 0.15;
 const ROUNDS: usize = 3;
 
 /// What one run came to.
-struct Run {
+pub(super) struct Run {
     /// Deliveries per second.
-    deliveries: f64,
+    pub(super) deliveries: f64,
     /// Events accepted per second while it was published.
-    accepted: f64,
+    pub(super) accepted: f64,
     /// CPU seconds of the server for 1,000 events.
-    cpu: f64,
+    pub(super) cpu: f64,
     /// Events for each fsync; none where the server does not say.
-    per_commit: f64,
+    pub(super) per_commit: f64,
     /// Deliveries that were received more than once.
-    repeated: f64,
+    pub(super) repeated: f64,
 }
 
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
@@ -48,9 +48,7 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
         limits.push(limits::measure(bench.stack).await?);
         let single = |address: &str| Publish::singles(address, KEY, "bench", |number| number % DESTINATIONS);
         singles.push(run(bench, "singles", 1, single).await?);
-        let batch =
-            |address: &str| Publish::batches(address, KEY, "bench", BATCH, |number| number % DESTINATIONS);
-        batches.push(run(bench, "batches", 1, batch).await?);
+        batches.push(in_batches(bench).await?);
         let fan_out = |address: &str| {
             Publish::singles(address, KEY, "bench", |number| number % (DESTINATIONS / FAN_OUT))
         };
@@ -80,8 +78,15 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// One run of batches.
+pub(super) async fn in_batches(bench: &Bench) -> Result<Run> {
+    let batch =
+        |address: &str| Publish::batches(address, KEY, "bench", BATCH, |number| number % DESTINATIONS);
+    run(bench, "batches", 1, batch).await
+}
+
 /// The median over the rounds.
-fn middle(runs: &[Run], figure: fn(&Run) -> f64) -> f64 {
+pub(super) fn middle(runs: &[Run], figure: fn(&Run) -> f64) -> f64 {
     median(&mut runs.iter().map(figure).collect::<Vec<_>>())
 }
 

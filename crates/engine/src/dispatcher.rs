@@ -263,7 +263,7 @@ pub struct Dispatcher {
     timers: Timers,
     offset: Option<Millis>,
     /// Something is being read of which lanes will hear: what they have settled must stay known until then.
-    reading: bool,
+    readers: u32,
 }
 
 impl Dispatcher {
@@ -275,7 +275,7 @@ impl Dispatcher {
             capacity: Capacity::new(slots),
             timers: Timers::default(),
             offset: None,
-            reading: false,
+            readers: 0,
         }
     }
 
@@ -305,10 +305,10 @@ impl Dispatcher {
         self.capacity.hold(hold);
     }
 
-    /// While `reading`, open deliveries are being read that will come as [`Input::Accepted`]: what is settled meanwhile stays
-    /// known, so that it does not go twice.
-    pub const fn reads(&mut self, reading: bool) {
-        self.reading = reading;
+    /// Somebody begins, or ends, to read open deliveries that come as [`Input::Accepted`], [`Input::Overdue`],
+    /// [`Input::Withdraw`] or [`Input::Hasten`]: what is settled meanwhile stays known, so that it does not go twice.
+    pub const fn reads(&mut self, begins: bool) {
+        self.readers = if begins { self.readers + 1 } else { self.readers.saturating_sub(1) };
     }
 
     /// A lane, to look at.
@@ -374,11 +374,11 @@ impl Dispatcher {
                 lane
             }
             Input::Refilled { lane, refill } => {
-                self.lanes[lane.index()].refilled(now, refill, self.reading);
+                self.lanes[lane.index()].refilled(now, refill, self.readers > 0);
                 lane
             }
             Input::Saved { lane, mark } => {
-                if !self.lanes[lane.index()].saved(mark, self.reading) {
+                if !self.lanes[lane.index()].saved(mark, self.readers > 0) {
                     return;
                 }
                 lane

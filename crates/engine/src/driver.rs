@@ -302,6 +302,11 @@ impl Driver {
             Order::Posted(orders) => self.fulfil_posted(orders),
             Order::Lose(slots) => self.lose_slots(&slots),
             Order::Work(until) => self.work_until(until),
+            Order::Reads(done) => {
+                self.dispatcher.reads(true);
+                let _gone = done.send(());
+            }
+            Order::HasRead => self.dispatcher.reads(false),
             Order::Show(lanes, done) => {
                 self.show(lanes);
                 let _gone = done.send(());

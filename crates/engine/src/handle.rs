@@ -26,14 +26,13 @@ use crate::driver::{Arrival, Driver, NewLane, Order, Parts, View, Wishes};
 use crate::membership::{self, Seen};
 use crate::metrics::Metrics;
 use crate::notice::Notice;
+use crate::reading::Reading;
 use crate::sender::{Endpoint, Sender, SenderConfig};
 use crate::wish::Wish;
 use crate::{keeper, orders};
 
 /// Notices that a slow watcher may be behind before it misses some.
 const NOTICES: usize = 4_096;
-/// Nodes know the database's clock about so well.
-const CLOCKS_DIFFER: Millis = Millis::new(1);
 /// How long giving back the last slots may take.
 const PASS_ON: Duration = Duration::from_secs(5);
 
@@ -155,7 +154,7 @@ pub async fn start(config: EngineConfig) -> Result<(Engine, Started), StoreError
 impl Parts {
     /// The first of `count` numbers in a row.
     pub(crate) fn number(&self, count: u64) -> Sequence {
-        let now = self.clock.now().wall;
+        let (_, now) = self.clock.between();
         let mut last = self.sequence.load(Relaxed);
         loop {
             let (first, end) = Sequence::from_stored(last).next(now, count, self.share);
@@ -224,6 +223,10 @@ impl Engine {
     pub async fn command(&self, destination: DestinationNo, command: Command) -> Result<(), Stopped> {
         self.wish(vec![(destination, Wish::Command(command))]).await
     }
+    /// To be called before deliveries are read of which something is wanted, and kept until it is.
+    pub async fn reading(&self) -> Result<Reading, Stopped> {
+        Reading::begin(&self.inbox).await.ok_or(Stopped::Left)
+    }
     /// Withdraws deliveries, given as the store has them. Returns when it is committed.
     pub async fn withdraw(
         &self,
@@ -281,12 +284,11 @@ impl Engine {
         self.ask(|done| Order::Show(lanes, done)).await
     }
 
-    /// Returns when the millisecond of this number is over on every node's clock: what is accepted anywhere after that has a
-    /// higher one, so that the order of acceptance is the order of numbers.
+    /// Returns when the millisecond of this number is over, whichever node one asks: what is accepted anywhere after that has
+    /// a higher one, so that the order of acceptance is the order of numbers.
     pub async fn past(&self, number: Sequence) {
         if self.member.is_some() {
-            let over = number.made_at() + CLOCKS_DIFFER;
-            while self.now().wall <= over {
+            while self.parts.clock.between().0 <= number.made_at() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::driver::{Arrival, Parts};
 use crate::metrics::Metrics;
+use crate::reading::Reading;
 
 /// How often to look for what has expired or is too old: lanes end what they have in memory by themselves, to the millisecond.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -33,6 +34,7 @@ async fn sweep(parts: Arc<Parts>, inbox: mpsc::UnboundedSender<Arrival>) {
     loop {
         tick.tick().await;
         parts.sender.close_idle();
+        let Some(_reading) = Reading::begin(&inbox).await else { return };
         let now = parts.clock.now().wall;
         let found = match parts.store.overdue(now, SWEEP).await {
             Ok(found) => found,

@@ -9,6 +9,7 @@
 //!   sender    one attempt: resolver, connection, signature, answer
 //!   keeper    ends what went stale in the store, deletes what is old
 //!   membership, orders   one of several nodes: slots, and wishes for what others work
+//!   reading         what is read of deliveries of which something is wanted
 //!   clock, chance   the one file that reads the clock, the one that draws
 //! ```
 
@@ -23,6 +24,7 @@ pub mod metrics;
 pub mod notice;
 mod orders;
 pub mod pulse;
+mod reading;
 pub mod resolver;
 pub mod sender;
 mod wish;
@@ -30,3 +32,4 @@ mod wish;
 pub use driver::{NewLane, View};
 pub use handle::{Engine, EngineConfig, Place, Started, Stopped, start};
 pub use membership::Seen;
+pub use reading::Reading;

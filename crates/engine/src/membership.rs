@@ -26,6 +26,8 @@ use crate::driver::{Arrival, Order, Parts};
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// News is read so often even if nobody told of any: a notice may be lost.
 const READ_EVERY: Duration = Duration::from_millis(200);
+/// Clocks drift apart by a quarter of a millisecond in the meantime.
+const LOOK_AT_CLOCK_EVERY: Duration = Duration::from_millis(500);
 /// A look at a lease that ends comes a moment after its end.
 const AFTER_END: Duration = Duration::from_millis(20);
 
@@ -79,9 +81,9 @@ pub(crate) async fn start(
     cluster: &Cluster,
     inbox: &mpsc::UnboundedSender<Arrival>,
 ) -> Result<Handle, StoreError> {
+    parts.clock.follow(&cluster.clock().await?);
     let sent = parts.clock.now().mono;
-    let renewed = cluster.renew(false).await?;
-    parts.clock.follow(renewed.database_micros, sent, parts.clock.now().mono);
+    cluster.renew(false).await?;
     let (seen, seeing) = watch::channel(Seen::default());
     let (leave, leaves) = mpsc::unbounded_channel();
     let (passed, emptied) = mpsc::unbounded_channel();
@@ -97,10 +99,11 @@ pub(crate) async fn start(
     };
     let go = Arc::new(Notify::new());
     let may_go = Arc::clone(&go);
-    let (cluster, inbox) = (cluster.clone(), inbox.clone());
+    let (cluster, inbox, clock_of) = (cluster.clone(), inbox.clone(), Arc::clone(parts));
     tokio::spawn(async move {
         may_go.notified().await;
-        tokio::spawn(listen(cluster, inbox));
+        tokio::spawn(listen(cluster.clone(), inbox));
+        tokio::spawn(follow_clock(clock_of, cluster));
         member.run(leaves, emptied).await;
     });
     Ok(Handle { seen: seeing, leave, go })
@@ -112,6 +115,18 @@ async fn listen(cluster: Cluster, inbox: mpsc::UnboundedSender<Arrival>) {
         let _slow = tokio::time::timeout(READ_EVERY, cluster.noticed()).await;
         if inbox.send(Arrival::Noticed).is_err() {
             return;
+        }
+    }
+}
+
+/// Looks at the database's clock, so that this node's is never far from it.
+async fn follow_clock(parts: Arc<Parts>, cluster: Cluster) {
+    loop {
+        tokio::time::sleep(LOOK_AT_CLOCK_EVERY).await;
+        match cluster.clock().await {
+            Ok(look) => parts.clock.follow(&look),
+            Err(StoreError::Closed) => return,
+            Err(error) => tracing::debug!(%error, "the database's clock was not seen"),
         }
     }
 }
@@ -163,8 +178,6 @@ impl Member {
                 return AGAIN_AFTER;
             }
         };
-        let received = self.parts.clock.now().mono;
-        self.parts.clock.follow(renewed.database_micros, sent, received);
         let plan = self.membership.renewed(sent, &renewed.roll);
         // First what is lost, then that work may go on: whoever was away for long must not start anything in between.
         if !plan.lost.is_empty() {

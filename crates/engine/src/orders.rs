@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::driver::{Arrival, Order, Parts, Wishes};
+use crate::reading::Reading;
 use crate::wish::{Wish, Written};
 
 /// How long whoever posted a wish waits for it: a node that died has lost its slots by then.
@@ -56,6 +57,7 @@ async fn fulfil_one(
     account: AccountNo,
     order: &Posted,
 ) -> Result<(), StoreError> {
+    let Some(_reading) = Reading::begin(inbox).await else { return Ok(()) };
     let mut wishes = Vec::new();
     let text = String::from_utf8_lossy(&order.body);
     match Written::parse(&text) {

@@ -19,6 +19,7 @@ mod keys;
 mod metrics;
 mod nodes;
 pub(crate) mod openapi;
+mod outbox;
 pub(crate) mod page;
 pub(crate) mod publish;
 mod replays;
@@ -150,6 +151,7 @@ fn described() -> OpenApiRouter<App> {
         .merge(stats::routes())
         .merge(stream::routes())
         .merge(nodes::routes())
+        .merge(outbox::routes())
         .merge(health::routes())
         .merge(metrics::routes())
 }

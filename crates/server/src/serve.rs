@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!   listen ──► open the store ──► key for secrets ──► catalogue, lanes ──► first account and key ──► go, accept calls
-//!   SIGTERM ──► accept nothing more ──► calls end ──► attempts end (bounded), commit, close ──► leave
+//!   SIGTERM ──► nobody new gets in ──► last calls end ──► attempts end (bounded), commit, close ──► leave
 //! ```
 
 mod bootstrap;
+mod door;
 mod http;
 mod refresh;
 mod sending;

@@ -9,7 +9,9 @@ use crate::config::LogFormat;
 
 /// Begins to log. Control characters in what others sent us are escaped by the formatter.
 pub(crate) fn start(format: LogFormat, level: &str) {
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    // What the database remarks about tables that are there already is of no interest.
+    let filter = EnvFilter::try_new(format!("tokio_postgres=warn,{level}"));
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("tokio_postgres=warn,info"));
     let lines = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start in one process, as in tests, keeps the first log.
     let _started = match format {

@@ -25,7 +25,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidegate_core::delivery::Delivery;
 use tidegate_core::id::ReplayId;
@@ -78,8 +78,17 @@ pub struct Renewed {
     pub roll: Roll,
     /// The same nodes, with what people want to know of them.
     pub nodes: Vec<NodeRow>,
-    /// The database's clock, in microseconds since 1970.
-    pub database_micros: i64,
+}
+
+/// A look at the database's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockLook {
+    /// What it showed, in microseconds since 1970: at some moment between the other two.
+    pub micros: i64,
+    /// When it was asked.
+    pub sent: Instant,
+    /// When the answer was there.
+    pub received: Instant,
 }
 
 /// A slot that is this node's from now on.
@@ -197,6 +206,11 @@ impl Cluster {
         if let Some(node) = &self.shared.node {
             node.lose(slots);
         }
+    }
+
+    /// Looks at the database's clock.
+    pub async fn clock(&self) -> Result<ClockLook, StoreError> {
+        self.run(|reader| postgres::clock(&reader.source)).await
     }
 
     /// What other nodes had for this one since the last call.

@@ -11,6 +11,7 @@
 mod address;
 mod cluster;
 mod failure;
+mod inspect;
 mod intern;
 mod lanes;
 mod link;
@@ -28,8 +29,9 @@ mod value;
 mod writer;
 
 pub(crate) use failure::Failure;
+pub use inspect::{Inspection, inspect};
 pub(crate) use lanes::lanes_of_slots;
 pub(crate) use link::Link;
 pub use open::Options;
 pub(crate) use outbox::{count_refused_outbox, outbox, refuse_outbox, refused_outbox};
-pub(crate) use shared_work::{adopt_jobs, is_common_key, order_is_open, orders_of_slots};
+pub(crate) use shared_work::{adopt_jobs, agreed, clock, order_is_open, orders_of_slots};

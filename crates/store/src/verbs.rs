@@ -4,7 +4,7 @@ mod look;
 
 use std::sync::Arc;
 
-use tidegate_core::id::DeliveryId;
+use tidegate_core::id::{AccountId, DeliveryId};
 use tidegate_core::time::Timestamp;
 use tokio::sync::oneshot;
 
@@ -112,7 +112,14 @@ impl Store {
     pub async fn fingerprint(&self, fingerprint: &[u8]) -> Result<bool, StoreError> {
         let Some(cluster) = self.cluster() else { return Ok(true) };
         let text: String = fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
-        cluster.run(move |reader| postgres::is_common_key(&reader.source, &text)).await
+        cluster.run(move |reader| postgres::agreed(&reader.source, "key_fingerprint", &text)).await
+    }
+
+    /// Whether this account is to be the first one: of several nodes that start together on an empty database, one makes it.
+    pub async fn is_first_account(&self, id: AccountId) -> Result<bool, StoreError> {
+        let Some(cluster) = self.cluster() else { return Ok(true) };
+        let text = id.to_string();
+        cluster.run(move |reader| postgres::agreed(&reader.source, "first_account", &text)).await
     }
 
     /// Fills a lane's window. What has come due is marked ready first.

@@ -46,6 +46,10 @@ pub(crate) enum Order {
     Wishes(Wishes, oneshot::Sender<Wishes>),
     /// Have a look.
     Look(Box<dyn FnOnce(&View<'_>) + Send>),
+    /// Somebody begins to read open deliveries of which something is wanted.
+    Reads(Done),
+    /// They have come, or never will.
+    HasRead,
     /// Begin to send.
     Go,
     /// Leave: start nothing more, wait for what is out, but not longer than this.

@@ -126,6 +126,8 @@ impl Record {
         self.after_key = None;
         self.lifeline = watch::Sender::new(());
         self.state = stored.and_then(|stored| stored.state.clone()).unwrap_or_default();
+        // Whoever had it before may have died with something in flight: others would see that for ever.
+        self.shown_in_flight = stored.map_or(0, |stored| stored.in_flight);
         self.timeouts_at = now.mono;
     }
 

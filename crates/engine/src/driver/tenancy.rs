@@ -45,7 +45,7 @@ pub(super) struct Tenancy {
     /// What was accepted here for lanes that keep an order: it waits for the next news, since what another node accepted before it
     /// may not be known yet.
     accepted: Vec<(DestinationNo, Delivery)>,
-    /// The same, of before the news that is being read.
+    /// The same, of before the news that is being read; and what this news has brought so far.
     told: Vec<(DestinationNo, Delivery)>,
     /// Something came meanwhile.
     again: bool,
@@ -66,6 +66,25 @@ impl Tenancy {
     }
     pub(super) fn may_work(&self, now: Mono) -> bool {
         self.until.is_some_and(|until| now < until)
+    }
+    /// Everything that was told of, now that the news has been read to its end. What was accepted here since the reading began
+    /// waits for the next, but for what comes before something that was read: whoever got an answer here may have published
+    /// the next event elsewhere in the meantime.
+    fn complete(&mut self) -> Vec<(DestinationNo, Delivery)> {
+        let mut all = std::mem::take(&mut self.told);
+        if !self.accepted.is_empty() {
+            let mut last = HashMap::new();
+            for (destination, delivery) in &all {
+                let number = last.entry(*destination).or_insert(delivery.id.sequence());
+                *number = delivery.id.sequence().max(*number);
+            }
+            let is_before = |(destination, delivery): &mut (DestinationNo, Delivery)| {
+                last.get(destination).is_some_and(|last| delivery.id.sequence() < *last)
+            };
+            all.extend(self.accepted.extract_if(.., is_before));
+        }
+        all.sort_by_key(|(_, delivery)| delivery.id.sequence());
+        all
     }
     /// When it must be looked at again.
     pub(super) fn next_look(&self, now: Mono) -> Option<Instant> {
@@ -292,22 +311,29 @@ impl Driver {
         });
     }
 
+    /// What others have accepted, and what was accepted here before it, in the order of numbers. `more`: the rest comes with
+    /// the next news, and something of it may belong before this.
+    fn take_brought(&mut self, brought: Vec<Brought>, more: bool) {
+        let mut here = Vec::with_capacity(brought.len());
+        for Brought { destination, delivery, message } in brought {
+            if self.here(destination).is_some() {
+                self.messages.keep(std::iter::once(delivery.id.sequence()), &message);
+                here.push((destination, delivery));
+            }
+        }
+        let Some(tenancy) = &mut self.tenancy else { return };
+        tenancy.told.append(&mut here);
+        if more {
+            return;
+        }
+        for (destination, delivery) in tenancy.complete() {
+            self.deliver(destination, delivery);
+        }
+    }
+
     pub(super) fn take_news(&mut self, news: Result<News, StoreError>) {
         match news {
             Ok(News { brought, behind, orders, catalogue, missed, more }) => {
-                let told =
-                    self.tenancy.as_mut().filter(|_| !more).map(|tenancy| std::mem::take(&mut tenancy.told));
-                let mut arrived = told.unwrap_or_default();
-                for Brought { destination, delivery, message } in brought {
-                    if self.here(destination).is_some() {
-                        self.messages.keep(std::iter::once(delivery.id.sequence()), &message);
-                        arrived.push((destination, delivery));
-                    }
-                }
-                arrived.sort_by_key(|(_, delivery)| delivery.id.sequence());
-                for (destination, delivery) in arrived {
-                    self.deliver(destination, delivery);
-                }
                 if missed {
                     let slots: Vec<Slot> =
                         self.tenancy.iter().flat_map(|tenancy| tenancy.slots.keys().copied()).collect();
@@ -317,6 +343,7 @@ impl Driver {
                 for lane in behind.into_iter().filter_map(|no| self.here(no)).collect::<Vec<_>>() {
                     self.step(Input::Behind { lane });
                 }
+                self.take_brought(brought, more);
                 self.fulfil_posted(orders);
                 if catalogue || missed {
                     self.parts.catalogue_changed.notify_one();

@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 use self::text::Page;
 use super::App;
 use super::error::{ApiError, ErrorBody};
+use super::page::MAX_TOTAL;
 
 /// Destinations with a label of their own: the busiest. All others are one `other`.
 const LABELLED: usize = 100;
@@ -78,6 +79,14 @@ async fn show(State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
     let lanes = look.await?;
     let mut page = Page::default();
     counters(&app, &mut page);
+    if app.engine.cluster().is_some() {
+        let refused = app.engine.store().count_refused_outbox(MAX_TOTAL).await?;
+        page.gauge(
+            "tidegate_outbox_refused",
+            "Events that were published in SQL and refused; more than 10,000 are not counted out.",
+            refused,
+        );
+    }
     gauges(&app, &lanes, &mut page);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.finish()))
 }

@@ -75,6 +75,7 @@ async fn pass(
 ) -> Result<(), ApiError> {
     let mut before = None;
     loop {
+        let _reading = app.engine.reading().await?;
         let found = page(app, account, destination, before, MAX_BATCH).await?;
         let batch: Vec<_> =
             found.items.into_iter().map(|stored| (stored.destination, stored.delivery)).collect();

@@ -22,6 +22,7 @@ pub(super) async fn step(app: &App, job: &mut Job, request: &JobRequest) -> Resu
     };
     let limit = request.max_per_minute.map_or(MAX_BATCH, batch);
     let page = PageQuery { account: job.account, before: job.position, limit, oldest_first: true };
+    let _reading = app.engine.reading().await?;
     let found = app.engine.store().deliveries(page, filter).await?;
     let seen = found.items.len();
     let wanted = |stored: &StoredDelivery| match request.filter.status {

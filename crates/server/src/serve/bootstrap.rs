@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -15,6 +16,10 @@ use crate::auth::key::{self, KeyDocument};
 
 /// What the first account is called until somebody renames it.
 const FIRST_ACCOUNT: &str = "default";
+
+/// How long another node may take to make the first account.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOKS: u32 = 50;
 
 /// Makes an account and an operator key where there is no key at all; gives back a key that must be shown.
 pub(super) async fn first_key(app: &App) -> anyhow::Result<Option<String>> {
@@ -30,9 +35,13 @@ pub(super) async fn first_key(app: &App) -> anyhow::Result<Option<String>> {
     // An account without a key is a first start that broke off here.
     let account = match accounts.first() {
         Some(account) => account.row.no,
-        None => add_account(app).await?,
+        None => first_account(app).await?,
     };
-    add_key(app, account, &key).await?;
+    if let Err(error) = add_key(app, account, &key).await {
+        // One that was given to several nodes is made by the first.
+        app.catalogue.refresh().await.context("cannot read what another node has made")?;
+        app.catalogue.key(&key::hash(&key)).ok_or(error)?;
+    }
     Ok((!given).then_some(key))
 }
 
@@ -43,11 +52,26 @@ fn new_key() -> anyhow::Result<String> {
     Ok(key::make(random))
 }
 
-async fn add_account(app: &App) -> anyhow::Result<AccountNo> {
+/// Makes the first account, or waits for the node that does. If that one has died meanwhile, this one makes another.
+async fn first_account(app: &App) -> anyhow::Result<AccountNo> {
+    let id = AccountId::new(app.engine.now().wall, (app.engine.draw(), app.engine.draw()));
+    if !app.engine.store().is_first_account(id).await? {
+        for _ in 0..LOOKS {
+            tokio::time::sleep(LOOK_EVERY).await;
+            app.catalogue.refresh().await.context("cannot read what another node has made")?;
+            if let Some(account) = app.catalogue.accounts().first() {
+                return Ok(account.row.no);
+            }
+        }
+    }
+    add_account(app, id).await
+}
+
+async fn add_account(app: &App, id: AccountId) -> anyhow::Result<AccountNo> {
     let now = app.engine.now().wall;
     let row = Account {
         no: AccountNo(0),
-        id: AccountId::new(now, (app.engine.draw(), app.engine.draw())),
+        id,
         external_id: None,
         document: json!({"name": FIRST_ACCOUNT}).to_string(),
         settings: String::new(),

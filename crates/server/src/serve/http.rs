@@ -1,4 +1,11 @@
 //! Connections: bounded in number, each with a time for its headers, all ended in good order.
+//!
+//! ```text
+//!   stop ──► nobody new gets in ──► who is in, or at the door, is answered: "connection: close" ──► the rest is closed
+//! ```
+//!
+//! A connection that is closed just as its client writes gets a reset instead of an answer. So the last calls have a moment
+//! in which connections stay open, and each is closed by its answer.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -8,16 +15,19 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
+use axum::response::Response;
+use hyper::Version;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::Service;
 
-use super::unread;
+use super::{door, unread};
 use crate::auth::Peer;
 use crate::config::Config;
 
@@ -27,23 +37,49 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 const MAX_STREAMS: u32 = 250;
 /// Where the system has no more handles, a moment must pass before the next try.
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
+/// A client that uses its connection at all uses it within this time, and learns by the answer that it was the last.
+const LAST_CALL: Duration = Duration::from_millis(500);
+
+/// How far the stop has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// Each answer is its connection's last.
+    LastCall,
+    /// Who has not asked by now is sent away.
+    Closing,
+}
 
 /// Accepts connections and answers them.
 pub(super) struct Server {
     listener: TcpListener,
+    guests: Guests,
+}
+
+/// All who are connected.
+struct Guests {
     router: Router,
     builder: Arc<Builder<TokioExecutor>>,
     slots: Arc<Semaphore>,
+    most: u32,
     addresses: Arc<Addresses>,
+    stage: watch::Sender<Stage>,
+    graceful: GracefulShutdown,
 }
 
 /// Connections that were open when the server stopped accepting.
-pub(super) struct Left(GracefulShutdown);
+pub(super) struct Left(Guests);
 
 impl Left {
-    /// Lets calls that are under way end, for so long.
+    /// Lets calls that come in the next moment or are under way end, for so long.
     pub(super) async fn end(self, limit: Duration) {
-        if tokio::time::timeout(limit, self.0.shutdown()).await.is_err() {
+        let Guests { slots, most, stage, graceful, .. } = self.0;
+        let all_gone = slots.acquire_many(most);
+        if tokio::time::timeout(LAST_CALL.min(limit), all_gone).await.is_ok() {
+            return;
+        }
+        stage.send_replace(Stage::Closing);
+        if tokio::time::timeout(limit, graceful.shutdown()).await.is_err() {
             tracing::warn!("some calls did not end in time and are cut off");
         }
     }
@@ -55,40 +91,58 @@ impl Server {
         let mut builder = Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
-        Ok(Self {
-            listener: TcpListener::from_std(listener).context("the listening socket")?,
+        let guests = Guests {
             router,
             builder: Arc::new(builder),
             slots: Arc::new(Semaphore::new(config.max_connections as usize)),
+            most: config.max_connections,
             addresses: Arc::new(Addresses::new(config.max_connections_per_address)),
-        })
+            stage: watch::Sender::new(Stage::Open),
+            graceful: GracefulShutdown::new(),
+        };
+        Ok(Self { listener: TcpListener::from_std(listener).context("the listening socket")?, guests })
     }
 
     /// Accepts until `stop` returns.
     pub(super) async fn run(self, stop: impl Future<Output = ()>) -> Left {
-        let graceful = GracefulShutdown::new();
         tokio::pin!(stop);
         loop {
-            let slot = Arc::clone(&self.slots).acquire_owned();
+            let slot = Arc::clone(&self.guests.slots).acquire_owned();
             let accepted = async {
                 let slot = slot.await;
                 (slot, self.listener.accept().await)
             };
             tokio::select! {
-                () = &mut stop => return Left(graceful),
+                () = &mut stop => return self.close().await,
                 (slot, accepted) = accepted => match (slot, accepted) {
-                    (Ok(slot), Ok((stream, peer))) => self.take(stream, peer, slot, graceful.watcher()),
+                    (Ok(slot), Ok((stream, peer))) => self.guests.take(stream, peer, slot),
                     (_, Err(error)) => {
                         tracing::warn!(%error, "a connection could not be accepted");
                         tokio::time::sleep(AFTER_FAILED_ACCEPT).await;
                     }
-                    (Err(_), _) => return Left(graceful),
+                    (Err(_), _) => return self.close().await,
                 },
             }
         }
     }
 
-    fn take(&self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit, watcher: Watcher) {
+    /// Lets nobody new in, and takes those who had come to the door by then.
+    async fn close(self) -> Left {
+        let Self { listener, guests } = self;
+        guests.stage.send_replace(Stage::LastCall);
+        let take = |stream, peer| match Arc::clone(&guests.slots).try_acquire_owned() {
+            Ok(slot) => guests.take(stream, peer, slot),
+            Err(_) => tracing::debug!(%peer, "no more connections"),
+        };
+        if let Err(error) = door::shut(listener, take).await {
+            tracing::debug!(%error, "clients that connected at this moment may see a reset");
+        }
+        Left(guests)
+    }
+}
+
+impl Guests {
+    fn take(&self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
         let Some(place) = self.addresses.enter(peer.ip()) else {
             tracing::debug!(%peer, "too many connections from one address");
             return;
@@ -96,17 +150,26 @@ impl Server {
         // Small answers must not wait for more to come.
         let _still_works = stream.set_nodelay(true);
         let (builder, router) = (Arc::clone(&self.builder), self.router.clone());
+        let (mut stage, watcher) = (self.stage.subscribe(), self.graceful.watcher());
         tokio::spawn(async move {
             let _held = (slot, place);
             // A connection on which nothing ever comes would not even get as far as the header timeout.
-            if tokio::time::timeout(HEADER_TIME, stream.readable()).await.is_err() {
+            let asks = tokio::select! {
+                asks = tokio::time::timeout(HEADER_TIME, stream.readable()) => asks.is_ok(),
+                _ = stage.wait_for(|stage| *stage == Stage::Closing) => false,
+            };
+            if !asks {
                 return;
             }
             let service = service_fn(move |mut request: hyper::Request<Incoming>| {
                 request.extensions_mut().insert(Peer(peer));
+                let (stage, version) = (stage.clone(), request.version());
                 let (request, lender) = unread::lend(request);
                 let answered = router.clone().call(request);
-                async move { Ok::<_, Infallible>(lender.finish(answered.await?).await) }
+                async move {
+                    let response = lender.finish(answered.await?).await;
+                    Ok::<_, Infallible>(say_last(response, version, *stage.borrow()))
+                }
             });
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             if let Err(error) = watcher.watch(connection).await {
@@ -114,6 +177,14 @@ impl Server {
             }
         });
     }
+}
+
+/// Tells a client that its connection ends with this answer. HTTP/2 has a frame of its own for that.
+fn say_last(mut response: Response, version: Version, stage: Stage) -> Response {
+    if stage != Stage::Open && version < Version::HTTP_2 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Counts the connections of each address.

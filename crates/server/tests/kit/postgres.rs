@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -44,6 +45,24 @@ impl Postgres {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut all = debian.into_iter().rev().chain(std::env::split_paths(&path).collect::<Vec<_>>());
         all.find(|folder| ["initdb", "psql", "pg_basebackup"].iter().all(|name| folder.join(name).exists()))
+    }
+
+    /// A database of its own for a server that a test starts, where `XTASK_STORE` asks for PostgreSQL. They all lie in one
+    /// PostgreSQL, which ends with this process.
+    pub(crate) fn fresh_database() -> Option<String> {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        if std::env::var_os("XTASK_STORE")? != "postgres" {
+            return None;
+        }
+        let shared = SHARED.get_or_init(|| {
+            Self::start(
+                &Self::programs().expect("PostgreSQL is installed (Debian: apt-get install postgresql)"),
+            )
+        });
+        let name = format!("tidegate_{}", MADE.fetch_add(1, Ordering::Relaxed));
+        shared.sql("postgres", &format!("create database {name}"));
+        Some(format!("postgres://postgres@127.0.0.1:{}/{name}", shared.port))
     }
 
     /// A new, empty one.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Client, millis, now, secs};
+use super::{Client, Postgres, millis, now, secs};
 
 /// A start takes no longer than this, and a stop neither.
 const LONGEST_START: Duration = secs(30);
@@ -70,7 +70,10 @@ impl Server {
         arguments.extend(extra_arguments.iter().map(|argument| (*argument).to_owned()));
         let client = Client::new(&base_url, KEY);
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let environment: Vec<_> = environment.iter().map(own).collect();
+        let mut environment: Vec<_> = environment.iter().map(own).collect();
+        if let Some(url) = Postgres::fresh_database() {
+            environment.push(("TIDEGATE_DATABASE_URL".to_owned(), url));
+        }
         let child = spawn(&arguments, &environment, &home);
         let key = KEY.to_owned();
         let mut server = Self { base_url, key, data_dir, client, arguments, environment, child, home };

@@ -205,7 +205,6 @@ impl Desk {
             self.reader.shared.break_down(GONE);
             return Err(StoreError::Broken(GONE.to_owned()));
         }
-        let database_micros = nodes.rows.first().map_or(0, |row| row.get(8));
         let nodes: Vec<NodeRow> = nodes.rows.iter().map(node_row).collect();
         let member =
             |row: &NodeRow| Member { node: row.no, lease_left: row.lease_left, leaving: row.leaving };
@@ -216,7 +215,7 @@ impl Desk {
             (_, Others::There | Others::Forgotten | Others::Gone) => Others::Gone,
             (_, Others::None) => Others::None,
         };
-        Ok(Renewed { roll, nodes, database_micros })
+        Ok(Renewed { roll, nodes })
     }
 
     fn claim(&self, node: &Node, slots: &[Slot]) -> Result<Vec<Granted>, Failure> {

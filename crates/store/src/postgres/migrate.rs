@@ -41,6 +41,11 @@ fn migrate(link: &Link, known: i64) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The version that is there, and the newest that this binary knows.
+pub(super) fn versions(link: &Link) -> Result<(Option<i64>, i64), StoreError> {
+    Ok((version(link)?, i64::try_from(STEPS.len()).unwrap_or(i64::MAX)))
+}
+
 /// How many steps ran; `None` if there is no schema.
 fn version(link: &Link) -> Result<Option<i64>, Failure> {
     let made = link.ask(sql::IS_MADE, Vec::new())?;

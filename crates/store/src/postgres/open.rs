@@ -120,18 +120,22 @@ fn width(source: &Source, partition: Millis) -> Result<i64, StoreError> {
 
 /// Refuses a server that is too old, and names what a setting risks.
 fn check(link: &Link) -> Result<(), StoreError> {
+    for risk in durability(link)?.1 {
+        tracing::warn!(risk, "the database may lose what was acknowledged");
+    }
+    Ok(())
+}
+
+/// The server's version, if it is served, and what its settings risk.
+pub(super) fn durability(link: &Link) -> Result<(i64, Vec<&'static str>), StoreError> {
     let answer = link.ask(sql::DURABILITY, Vec::new())?;
-    let Some(row) = answer.rows.first() else { return Ok(()) };
+    let Some(row) = answer.rows.first() else { return Ok((OLDEST, Vec::new())) };
     let version: i64 = row.get(3);
     if version < OLDEST {
         let text = format!("it is PostgreSQL {}, 14 or later is needed", version / 10_000);
         return Err(StoreError::Database(text));
     }
-    let settings: [String; 3] = [row.get(0), row.get(1), row.get(2)];
-    for risk in risks(&settings) {
-        tracing::warn!(risk, "the database may lose what was acknowledged");
-    }
-    Ok(())
+    Ok((version, risks(&[row.get(0), row.get(1), row.get(2)])))
 }
 
 /// What the settings `fsync`, `full_page_writes` and `synchronous_commit` risk.

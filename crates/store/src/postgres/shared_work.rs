@@ -1,14 +1,23 @@
-//! What nodes have in common beside slots: orders from one to another, jobs, and the key that seals secrets.
+//! What nodes have in common beside slots: the clock, orders from one to another, jobs, and the key that
+//! seals secrets.
 
 use tidegate_core::slots::{NodeNo, Slot};
 
 use super::cluster::number;
 use super::lanes::all;
 use super::sql;
-use crate::cluster::{OrderNo, Posted};
+use crate::cluster::{ClockLook, OrderNo, Posted};
 use crate::job::Job;
 use crate::source::{Fault, Result, Row, Source, params};
+use crate::writer::now;
 use crate::{DestinationNo, codec, load};
+
+/// A look at the database's clock.
+pub(crate) fn clock(source: &Source) -> Result<ClockLook> {
+    let sent = now();
+    let micros = all(source, sql::CLOCK, params![], |row| row.get(0))?;
+    Ok(ClockLook { micros: micros.first().copied().unwrap_or(0), sent, received: now() })
+}
 
 /// Orders that are open for slots.
 pub(crate) fn orders_of_slots(source: &Source, slots: &[Slot]) -> Result<Vec<Posted>> {
@@ -35,12 +44,10 @@ pub(crate) fn adopt_jobs(source: &Source, me: NodeNo) -> Result<Vec<Job>> {
     all(source, sql::ADOPT_JOBS, params![number(me)], |row| load::job(row).map(|(_, job)| job))
 }
 
-/// Whether the key is the one that all nodes have. The first one that comes decides.
-pub(crate) fn is_common_key(source: &Source, fingerprint: &str) -> Result<bool> {
-    let name = "key_fingerprint";
-    all(source, sql::ADD_MARK, params![name, fingerprint], |_| Ok(()))?;
+/// Whether all nodes agree on this value: the first one that comes decides.
+pub(crate) fn agreed(source: &Source, name: &str, value: &str) -> Result<bool> {
+    all(source, sql::ADD_MARK, params![name, value], |_| Ok(()))?;
     let found = all(source, sql::GET_MARK, params![name], |row| row.get::<String>(0))?;
-    let known =
-        found.first().ok_or_else(|| Fault::Strange("the fingerprint of the key is gone".to_owned()))?;
-    Ok(known == fingerprint)
+    let known = found.first().ok_or_else(|| Fault::Strange(format!("the mark {name} is gone")))?;
+    Ok(known == value)
 }

@@ -35,6 +35,7 @@ statements! {
     BROUGHT = "brought";
     BROUGHT_EVENTS = "brought_events";
     CLAIM_SLOTS = "claim_slots";
+    CLOCK = "clock";
     COUNT_PARTITION = "count_partition";
     COUNT_REFUSED_OUTBOX = "count_refused_outbox";
     DETACH_PARTITION = "detach_partition";

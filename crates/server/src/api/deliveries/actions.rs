@@ -72,6 +72,7 @@ pub(super) async fn cancel(
     PathId(id): PathId<kind::Delivery>,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
+    let _reading = app.engine.reading().await?;
     let stored = super::find(&app, &caller, id).await?;
     match state::one(&app, &stored).await?.status {
         Status::Final(End::Cancelled(_)) => {}
@@ -100,6 +101,7 @@ pub(super) async fn retry_now(
     PathId(id): PathId<kind::Delivery>,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
+    let _reading = app.engine.reading().await?;
     let stored = super::find(&app, &caller, id).await?;
     match state::one(&app, &stored).await?.status {
         Status::Final(end) => return Err(over(end)),

@@ -89,6 +89,7 @@ pub(super) async fn cancel(
     PathId(id): PathId<kind::Event>,
     OptionalJson(crate::api::deliveries::Nothing {}): OptionalJson<crate::api::deliveries::Nothing>,
 ) -> Result<axum::Json<Data<EventStory>>, ApiError> {
+    let _reading = app.engine.reading().await?;
     let open: Vec<_> = (deliveries(&app, &caller, id).await?.into_iter())
         .filter(|stored| !stored.delivery.status.is_final())
         .map(|stored| (stored.destination, stored.delivery))

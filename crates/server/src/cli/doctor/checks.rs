@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
+use tidegate_store::postgres;
 
 use super::Finding;
 use crate::config::Config;
@@ -18,6 +19,8 @@ const LITTLE_ROOM: u64 = 1 << 30;
 const NO_ROOM: u64 = 64 << 20;
 /// A disk that needs longer for each commit makes publishing slow.
 const SLOW_SYNC: Duration = Duration::from_millis(50);
+/// A database that is farther away makes publishing slow.
+const FAR_DATABASE: Duration = Duration::from_millis(10);
 /// Syncs to measure: the middle one counts.
 const SYNCS: usize = 9;
 /// Fewer open files than this are too few for many destinations.
@@ -30,7 +33,10 @@ const SCHEMA_OFFSET: u64 = 60;
 pub(super) fn all(config: &Config) -> Vec<Finding> {
     let mut findings = vec![clock(), time_zones(), files()];
     findings.extend(directory(&config.data_dir));
-    findings.push(schema(&config.data_dir));
+    match &config.database_url {
+        None => findings.push(schema(&config.data_dir)),
+        Some(url) => findings.extend(database(url.reveal())),
+    }
     findings.push(key(config));
     findings
 }
@@ -153,6 +159,38 @@ fn room(path: &Path) -> Finding {
             }
         }
     }
+}
+
+/// Asks the database what a server would ask it, and changes nothing.
+fn database(url: &str) -> Vec<Finding> {
+    let found = match postgres::inspect(url) {
+        Ok(found) => found,
+        Err(error) => {
+            let mend = "correct --database-url, or start the database and let this machine in (pg_hba.conf)";
+            return vec![Finding::wrong("database", error.to_string(), mend)];
+        }
+    };
+    let seen = format!("PostgreSQL {}, a question takes about {:.1?}", found.version, found.round_trip);
+    let mut findings = vec![if found.round_trip > FAR_DATABASE {
+        Finding::better("database", seen, "each commit needs two of them: run both in the same place")
+    } else {
+        Finding::well("database", seen)
+    }];
+    let mend = "correct it in postgresql.conf, unless losing events is acceptable";
+    findings.extend(found.risks.iter().map(|risk| Finding::better("durability", *risk, mend)));
+    findings.push(match found.schema {
+        (None, _) => Finding::well("store", "none yet: the first start makes it"),
+        (Some(there), known) if there > known => Finding::wrong(
+            "store",
+            format!("schema {there}, this binary knows {known}"),
+            "use the newer binary that made it",
+        ),
+        (Some(there), known) if there < known => {
+            Finding::well("store", format!("schema {there}: the next start brings it to {known}"))
+        }
+        (Some(there), _) => Finding::well("store", format!("schema {there}")),
+    });
+    findings
 }
 
 /// Reads the version out of the file, without opening the store: a server may be using it.

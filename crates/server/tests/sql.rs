@@ -1,0 +1,43 @@
+//! Publishing in SQL: an application's own transaction decides whether an event is there.
+
+mod kit;
+
+use kit::{Postgres, Receiver, Reply, Server, secs, until};
+use serde_json::json;
+
+#[tokio::test]
+#[expect(clippy::print_stdout, reason = "whoever runs it wants to know that it did not")]
+async fn an_event_is_delivered_if_its_transaction_commits() {
+    let Some(programs) = Postgres::programs() else {
+        println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
+        return;
+    };
+    let postgres = Postgres::start(&programs);
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", postgres.port);
+    let server = Server::start_in(&[("TIDEGATE_DATABASE_URL", &url)], &[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
+    let sql = |text: &str| postgres.sql("postgres", text).trim().to_owned();
+    sql("create table orders (n int)");
+
+    sql("begin; insert into orders values (1); select tidegate.publish('order.lost', '{}'); rollback");
+    let id = sql(
+        "begin; insert into orders values (2); select tidegate.publish('order.created', '{\"n\": 2}', '{\"ttl_seconds\": 60}'); commit",
+    );
+    until(secs(10), "the event arrives", async || receiver.count() == 1).await;
+    let received = &receiver.received()[0];
+    assert_eq!((received.event_id(), &received.body[..]), (id.as_str(), &b"{\"n\": 2}"[..]));
+    let event = server.get(&format!("/v1/outbound-events/{id}")).await.expect(200);
+    assert_eq!(event["event_type"], "order.created");
+
+    let nobody = format!("acc_{}", "0".repeat(26));
+    let refused =
+        sql(&format!("select tidegate.publish('order.created', '{{}}', '{{\"account_id\": \"{nobody}\"}}')"));
+    let listed = async || server.get("/v1/outbox/refused?total=true").await.expect(200);
+    until(secs(10), "it is refused", async || listed().await["items"][0]["id"] == refused.as_str()).await;
+    let all = listed().await;
+    assert_eq!(all["items"].as_array().map(Vec::len), Some(1), "{all}");
+    assert!(all["items"][0]["error"].as_str().is_some_and(|error| error.contains("account_id")), "{all}");
+    assert!(server.get("/metrics").await.text().contains("tidegate_outbox_refused 1"));
+    assert_eq!((receiver.count(), sql("select count(*) from orders")), (1, "1".to_owned()));
+}
