@@ -48,7 +48,7 @@ impl Strip {
         let bottom = 8.0 + ROW * self.rows.len() as f64;
         let viewer = clock.zone.iana_name().unwrap_or("UTC");
         html! {
-            figure.chart.strip {
+            figure.chart tabindex="0" aria-label="Quiet windows" {
                 svg viewBox={ "0 0 " (WIDTH) " " (bottom + 22.0) } role="img" aria-label=(self.summary(clock)) {
                     @for (place, (window, intervals)) in self.rows.iter().enumerate() {
                         (row(&axis, 8.0 + ROW * place as f64, window, intervals))
