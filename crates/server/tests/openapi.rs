@@ -52,6 +52,7 @@ const ROUTES: &str = "
     /v1/replays/{}                           get delete
     /v1/cancellations                        post
     /v1/stats                                get
+    /v1/stats/ended                          get
     /v1/stream                               get
     /v1/nodes                                get
     /healthz                                 get

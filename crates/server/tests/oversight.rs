@@ -127,6 +127,15 @@ async fn what_is_held_is_counted_by_reason_and_what_happened_is_kept() {
     let sum = |field: &str| minutes.iter().filter_map(|minute| minute[field].as_u64()).sum::<u64>();
     assert_eq!((sum("accepted"), sum("attempts"), sum("successes")), (3, 1, 0));
     assert!(minutes.iter().any(|minute| minute["p99_ms"].is_i64()), "{stats}");
+    server
+        .post(
+            "/v1/outbound-events",
+            json!({"event_type": "busy", "payload": {}, "expires_at": "2020-01-01T00:00:00Z"}),
+        )
+        .await
+        .expect(202);
+    let ended = server.get("/v1/stats/ended").await.expect(200);
+    assert_eq!(ended, json!({"delivered": 0, "dead_letter": 0, "expired": 1, "cancelled": 0}));
     let notices = server.get(&format!("/v1/destinations/{shop}/notices?total=true")).await.expect(200);
     assert_eq!((&notices["total"], &notices["items"][0]["kind"]), (&json!(1), &json!("throttled")));
     // Nothing of it is another account's.

@@ -26,7 +26,7 @@ const MAX_OLDEST: usize = 100;
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(show))
+    OpenApiRouter::new().routes(routes!(show)).routes(routes!(ended))
 }
 
 /// The account at a glance.
@@ -162,6 +162,38 @@ async fn show(
         held: held(&app, &seen),
         oldest_queued_at: if waiting.deliveries > inflight { oldest(&app, &seen).await? } else { None },
     }))
+}
+
+/// How deliveries ended that are kept.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Ended {
+    /// They have it.
+    delivered: u64,
+    /// Given up.
+    dead_letter: u64,
+    /// Stale.
+    expired: u64,
+    /// Withdrawn.
+    cancelled: u64,
+}
+
+/// Show how deliveries ended that are kept.
+///
+/// Kept counts, by the hour in which they ended: of the time that what is over is kept for.
+#[utoipa::path(
+    get, path = "/v1/stats/ended", tag = "observing",
+    responses((status = 200, description = "So many of each.", body = Data<Ended>), Refusals)
+)]
+async fn ended(
+    State(app): State<App>,
+    Call { caller, .. }: Call<Viewer>,
+) -> Result<axum::Json<Data<Ended>>, ApiError> {
+    let from = app.engine.now().wall - app.config.retention;
+    let hours = app.engine.store().hours(Of::Account(caller.account), from).await?;
+    let mut all = Tally::ZERO;
+    hours.iter().for_each(|hour| all.add(&hour.tally));
+    let Tally { delivered, dead_letter, expired, cancelled, .. } = all;
+    Ok(ok(Ended { delivered, dead_letter, expired, cancelled }))
 }
 
 /// What was seen of a lane.

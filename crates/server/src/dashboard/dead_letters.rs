@@ -12,7 +12,7 @@ use super::ask::{Refused, segment};
 use super::form::{Fields, Values};
 use super::layout::{self, Part};
 use super::visitor::{Clock, Page, Posted, Visitor, see};
-use super::wire::{Delivery, DryRun, Job, List};
+use super::wire::{Delivery, DryRun, Ended, Job, List};
 use super::{Dashboard, log, ui, words};
 
 /// The pages.
@@ -94,10 +94,11 @@ async fn page(visitor: Visitor, values: &Values, found: &Found, done: Option<&st
     let api = &visitor.api;
     let lists = futures_util::try_join!(
         api.get::<List<Job>>("/v1/replays?limit=10"),
-        api.get::<List<Delivery>>("/v1/deliveries?status=dead_letter&limit=10&total=true"),
-        api.get::<List<Delivery>>("/v1/deliveries?status=expired&limit=10&total=true"),
+        api.get::<List<Delivery>>("/v1/deliveries?status=dead_letter&limit=10"),
+        api.get::<List<Delivery>>("/v1/deliveries?status=expired&limit=10"),
+        api.get::<Ended>("/v1/stats/ended"),
     );
-    let (jobs, dead, expired) = match lists {
+    let (jobs, dead, expired, ended) = match lists {
         Ok(lists) => lists,
         Err(refused) => return Err(visitor.refuse(refused)),
     };
@@ -109,8 +110,8 @@ async fn page(visitor: Visitor, values: &Values, found: &Found, done: Option<&st
             h2 #jobs { "Replays" } (job_table(&visitor, &jobs.items))
         }
         div.columns {
-            (latest(&visitor, "dead_letter", "Given up", &dead))
-            (latest(&visitor, "expired", "Expired: not sent because it was stale", &expired))
+            (latest(&visitor, "dead_letter", "Given up", &dead, ended.dead_letter))
+            (latest(&visitor, "expired", "Expired: not sent because it was stale", &expired, ended.expired))
         }
     };
     Ok(layout::page(&visitor, Part::DeadLetters, "Dead letters", &content))
@@ -152,11 +153,11 @@ fn form(visitor: &Visitor, values: &Values, found: &Found) -> Markup {
     }
 }
 
-fn latest(visitor: &Visitor, tab: &str, title: &str, list: &List<Delivery>) -> Markup {
+fn latest(visitor: &Visitor, tab: &str, title: &str, list: &List<Delivery>, count: u64) -> Markup {
     html! {
         section aria-labelledby={ "s-" (tab) } data-live={ "s-" (tab) } {
             h2 id={ "s-" (tab) } {
-                (title) " " span.badge { (list.total.map_or("10,000+".to_owned(), words::count)) }
+                (title) " " span.badge { (words::count(count)) }
             }
             @if list.items.is_empty() { p.empty { "None." } } @else {
                 div.scroll tabindex="0" role="region" aria-label=(title) { table.rows {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::ask::with_query;
 use super::layout::{self, Part};
 use super::visitor::{Page, Visitor};
-use super::wire::{At, Delivery, Event, List};
+use super::wire::{At, Delivery, Ended, Event, List};
 use super::{Dashboard, ui, words};
 use crate::auth::Role;
 
@@ -26,8 +26,6 @@ const TABS: [(&str, &str, &str); 8] = [
     ("expired", "Expired", "expired"),
     ("cancelled", "Cancelled", "cancelled"),
 ];
-/// Tabs that show how many they hold: a bounded count.
-const COUNTED: [&str; 2] = ["dead_letter", "expired"];
 const REASONS: [&str; 11] = [
     "scheduled",
     "retry_backoff",
@@ -77,11 +75,14 @@ impl Asked {
             ("ordering_key", &self.ordering_key),
         ]
     }
+    fn is_filtered(&self) -> bool {
+        self.filters().iter().any(|(_, value)| !value.is_empty())
+    }
     fn page(&self, base: &str, tab: &str, cursor: &str) -> String {
         let own = [("tab", tab), ("cursor", cursor)];
         with_query(base, own.into_iter().chain(self.filters()).map(|(name, value)| (name, Some(value))))
     }
-    fn api(&self, status: &str, limit: &str, total: bool) -> String {
+    fn api(&self, status: &str) -> String {
         let (from, to) = (instant(&self.from), instant(&self.to));
         let all = [
             ("status", status),
@@ -92,9 +93,8 @@ impl Asked {
             ("to", &to),
             ("external_event_id", &self.external_id),
             ("ordering_key", &self.ordering_key),
-            ("limit", limit),
-            ("total", if total { "true" } else { "" }),
-            ("cursor", if limit == ROWS { &self.cursor } else { "" }),
+            ("limit", ROWS),
+            ("cursor", &self.cursor),
         ];
         with_query("/v1/deliveries", all.map(|(name, value)| (name, Some(value))))
     }
@@ -108,25 +108,24 @@ fn instant(text: &str) -> String {
 
 async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let (tab, status) = asked.tab();
-    let found: List<Delivery> = match visitor.api.get(&asked.api(status, ROWS, false)).await {
+    let found: List<Delivery> = match visitor.api.get(&asked.api(status)).await {
         Ok(found) => found,
         Err(refused) if refused.status.is_client_error() && visitor.caller.role.permits(Role::Viewer) => {
             let content =
-                html! { (head(&visitor, &asked, tab, &[])) p.notice.bad role="alert" { (refused.error) } };
+                html! { (head(&visitor, &asked, tab, None)) p.notice.bad role="alert" { (refused.error) } };
             return Ok(layout::page(&visitor, Part::Log, "Log", &content));
         }
         Err(refused) => return Err(visitor.refuse(refused)),
     };
-    let mut counts = Vec::new();
-    for word in COUNTED {
-        if let Ok(counted) = visitor.api.get::<List<Delivery>>(&asked.api(word, "1", true)).await {
-            counts.push((word, counted.total));
-        }
-    }
+    // With a filter nobody has counted them.
+    let ended = match asked.is_filtered() {
+        true => None,
+        false => visitor.api.get::<Ended>("/v1/stats/ended").await.ok(),
+    };
     let next = found.next_cursor.as_deref().map(|cursor| asked.page("/log", tab, cursor));
     let first = (!asked.cursor.is_empty()).then(|| asked.page("/log", tab, ""));
     let content = html! {
-        (head(&visitor, &asked, tab, &counts))
+        (head(&visitor, &asked, tab, ended))
         div data-live=[asked.cursor.is_empty().then_some("log")] {
             @if found.items.is_empty() {
                 p.empty {
@@ -142,12 +141,11 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     Ok(layout::page(&visitor, Part::Log, "Log", &content))
 }
 
-fn head(visitor: &Visitor, asked: &Asked, tab: &str, counts: &[(&str, Option<u64>)]) -> Markup {
-    let counted = |tab: &str| {
-        counts
-            .iter()
-            .find(|(word, _)| *word == tab)
-            .map(|(_, total)| total.map_or("10,000+".to_owned(), words::count))
+fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Markup {
+    let counted = |tab: &str| match (tab, ended) {
+        ("dead_letter", Some(ended)) => Some(words::count(ended.dead_letter)),
+        ("expired", Some(ended)) => Some(words::count(ended.expired)),
+        _ => None,
     };
     html! {
         h1 { "Log" }
@@ -196,7 +194,7 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, counts: &[(&str, Option<u64
                 input id="ordering_key" name="ordering_key" value=(asked.ordering_key);
             }
             button type="submit" { "Show" }
-            @if asked.filters().iter().any(|(_, value)| !value.is_empty()) {
+            @if asked.is_filtered() {
                 a href={ (if tab == "events" { "/log/events" } else { "/log" }) "?tab=" (tab) } { "Clear" }
             }
         }
@@ -289,7 +287,7 @@ async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let clock = &visitor.clock;
     let dash = |at: Option<At>| html! { @if let Some(at) = at { (ui::countdown(clock, at)) } @else { "–" } };
     let content = html! {
-        (head(&visitor, &asked, "events", &[]))
+        (head(&visitor, &asked, "events", None))
         div data-live=[asked.cursor.is_empty().then_some("events")] {
             @if found.items.is_empty() { p.empty { "No event fits." } } @else {
                 div.scroll tabindex="0" role="region" aria-label="Events" { table.rows {

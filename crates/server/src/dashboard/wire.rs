@@ -309,6 +309,13 @@ pub(super) struct Hour {
     pub(super) p99_ms: Option<i64>,
 }
 
+/// How many ended so, of what is kept.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct Ended {
+    pub(super) dead_letter: u64,
+    pub(super) expired: u64,
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Held {
     pub(super) reason: String,

@@ -19,7 +19,7 @@ const COLUMNS: usize = 40;
 /// The picture.
 pub(super) fn draw(latency: &Latency, timeout: &Timeout) -> Markup {
     if latency.all.samples == 0 {
-        return html! { p { "No attempt has been answered yet." } };
+        return html! { p { "Nothing is known of its response times yet. Failures in an outage say nothing about them." } };
     }
     let slowest =
         latency.buckets.iter().map(|bucket| bucket.to_ms).max().unwrap_or(1).max(timeout.ms) as f64 * 1.2;

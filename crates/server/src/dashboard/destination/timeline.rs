@@ -34,7 +34,7 @@ pub(super) fn draw(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> M
     let y = |ms: f64| BOTTOM - (BOTTOM - TOP) * log_place(ms, 1.0, SLOWEST);
     let recent: Vec<&Attempt> = attempts.iter().filter(|attempt| attempt.started_at.0 >= from).collect();
     html! {
-        figure.chart {
+        figure.chart tabindex="0" aria-label="Attempts and holds over time" {
             figcaption {
                 "The last " (recent.len()) " attempts by how long they took"
                 span.key.good { "● success" } span.key.bad { "✕ failed" } span.key.warn { "▼ timeout" }

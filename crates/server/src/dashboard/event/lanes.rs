@@ -27,7 +27,7 @@ pub(super) fn draw(visitor: &Visitor, lanes: &[Lane]) -> Markup {
     let axis = TimeAxis { from, to, left: LEFT, right: WIDTH - 12.0 };
     let bottom = TOP + ROW * lanes.len() as f64;
     html! {
-        figure.chart.lanes {
+        figure.chart tabindex="0" aria-label="Deliveries over time" {
             svg viewBox={ "0 0 " (WIDTH) " " (px(bottom + 18.0)) } role="img" aria-label={ (words::plural(lanes.len() as u64, "delivery", "deliveries")) " over " (words::span(to - from)) "; each is told below" } {
                 (axis.ticks(clock, TOP, bottom))
                 @for (place, lane) in lanes.iter().enumerate() {
