@@ -29,13 +29,27 @@ pub struct Clock {
 /// Between which times the database's clock was when the monotonic one began, as far as was known at a moment; all in
 /// microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bounds {
+pub struct Bounds {
     earliest: i64,
     latest: i64,
     at: i64,
 }
 
 impl Bounds {
+    /// What a look says: the database's clock stood at `micros` at some moment between `sent` and `received`.
+    pub const fn seen(micros: i64, sent: i64, received: i64) -> Self {
+        Self { earliest: micros - received, latest: micros + 1 - sent, at: received }
+    }
+    /// Where it was, most likely.
+    pub const fn middle(self) -> i64 {
+        i64::midpoint(self.earliest, self.latest)
+    }
+    /// The earliest and the latest time that it may be at a moment.
+    pub fn between(self, at: i64) -> (Timestamp, Timestamp) {
+        let Self { earliest, latest, .. } = self.at(at);
+        let wall = |base: i64| Timestamp::from_millis(base.saturating_add(at).div_euclid(1_000));
+        (wall(earliest), wall(latest))
+    }
     /// The same at a later moment.
     fn at(self, at: i64) -> Self {
         let apart = at.saturating_sub(self.at).max(0) / DRIFT + 1;
@@ -43,7 +57,8 @@ impl Bounds {
     }
 
     /// What both say. If they disagree, the clock was set, and the new one is right.
-    fn narrowed(self, new: Self) -> Self {
+    #[must_use]
+    pub fn narrowed(self, new: Self) -> Self {
         let old = self.at(new.at);
         let (earliest, latest) = (old.earliest.max(new.earliest), old.latest.min(new.latest));
         if earliest <= latest { Self { earliest, latest, at: new.at } } else { new }
@@ -87,20 +102,17 @@ impl Clock {
         let Some(bounds) = *self.bounds.lock().unwrap_or_else(PoisonError::into_inner) else {
             return (now(), now());
         };
-        let elapsed = self.elapsed(Instant::now());
-        let Bounds { earliest, latest, .. } = bounds.at(elapsed);
-        let wall = |base: i64| Timestamp::from_millis(base.saturating_add(elapsed).div_euclid(1_000));
-        (wall(earliest), wall(latest))
+        bounds.between(self.elapsed(Instant::now()))
     }
 
     /// From now on the database's clock is the wall clock, as all nodes of a cluster have it.
     pub fn follow(&self, look: &ClockLook) {
         let (sent, received) = (self.elapsed(look.sent), self.elapsed(look.received));
-        let seen = Bounds { earliest: look.micros - received, latest: look.micros + 1 - sent, at: received };
+        let seen = Bounds::seen(look.micros, sent, received);
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         let known = bounds.map_or(seen, |known| known.narrowed(seen));
         *bounds = Some(known);
-        self.base.store(i64::midpoint(known.earliest, known.latest), Relaxed);
+        self.base.store(known.middle(), Relaxed);
         self.follows.store(true, Relaxed);
     }
 
@@ -150,7 +162,7 @@ mod tests {
                 let sent = elapsed + pause;
                 let received = sent + there + back;
                 let micros = database(sent + there);
-                let seen = Bounds { earliest: micros - received, latest: micros + 1 - sent, at: received };
+                let seen = Bounds::seen(micros, sent, received);
                 let now = known.map_or(seen, |known| known.narrowed(seen));
                 let truth = database(received) - received;
                 prop_assert!(now.earliest <= truth + 1_000 && truth <= now.latest + 1_000);

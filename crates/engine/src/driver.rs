@@ -18,7 +18,7 @@ mod recorder;
 mod tenancy;
 mod view;
 
-pub use lanes::NewLane;
+pub use lanes::{NewLane, Past, restore};
 pub use view::View;
 
 pub(crate) use inbox::{Arrival, Done, Order, Wishes};
@@ -46,11 +46,11 @@ use crate::metrics::Metrics;
 use crate::notice::Notice;
 use crate::pulse::Pulse;
 use crate::sender::{Answer, Sender};
+use crate::tenancy::Tenancy;
 use crate::wish::Wish;
-use lanes::{Lanes, Past, Record, restore};
+use lanes::{Lanes, Record};
 use messages::Messages;
 use recorder::Recorder;
-use tenancy::Tenancy;
 
 /// Arrivals taken in at once: so many results in one record, and so long until the machine looks at the clock again.
 const BATCH: usize = 1_024;
@@ -96,6 +96,8 @@ pub(crate) struct Driver {
     leaving: Option<Leaving>,
     /// Which destinations this node works; `None`: all, it is alone.
     tenancy: Option<Tenancy>,
+    /// Who is told of slots that are empty.
+    passed: Option<mpsc::UnboundedSender<Slot>>,
 }
 
 /// The node is to stop.
@@ -117,6 +119,7 @@ impl Driver {
         let tenancy = parts.store.cluster().map(|_| Tenancy::default());
         Self {
             tenancy,
+            passed: None,
             parts,
             dispatcher,
             lanes: Lanes::default(),
@@ -170,7 +173,10 @@ impl Driver {
         let now = self.now().wall;
         let wait = self.dispatcher.next_wake().map_or(Millis::minutes(1), |at| at - now);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.until);
-        let lease = self.tenancy.as_ref().and_then(|tenancy| tenancy.next_look(self.now().mono));
+        let mono = self.now().mono;
+        let lease = self.tenancy.as_ref().and_then(Tenancy::next_look).map(|at| {
+            Instant::now() + Duration::from_millis(at.since(mono).get().max(0).unsigned_abs())
+        });
         let leaving = leaving.into_iter().chain(lease).min();
         let wake = Instant::now() + Duration::from_millis(wait.get().max(0).unsigned_abs()).min(TICK * 60);
         leaving.map_or(wake, |until| until.min(wake))
@@ -357,6 +363,7 @@ impl Driver {
         let id = self.dispatcher.open(account, Arc::clone(&lane.policy), state, backlog);
         self.lanes.add(id, Record::new(lane, now));
         let slot = Slot::of(lane.destination.0);
+        self.lanes.get_mut(id).epoch = self.tenancy.as_ref().and_then(|tenancy| tenancy.epoch(slot));
         if self.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(slot)) {
             self.step(Input::Lose { lane: id });
         } else if lane.stored.is_some() || lane.disabled {

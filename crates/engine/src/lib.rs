@@ -8,7 +8,7 @@
 //!   driver    carries what happens to the dispatcher, and does what it says
 //!   sender    one attempt: resolver, connection, signature, answer
 //!   keeper    ends what went stale in the store, deletes what is old
-//!   membership, orders   one of several nodes: slots, and wishes for what others work
+//!   membership, tenancy, orders   one of several nodes: leases, slots that come and go, wishes for what others work
 //!   reading         what is read of deliveries of which something is wanted
 //!   clock, chance   the one file that reads the clock, the one that draws
 //! ```
@@ -27,9 +27,10 @@ pub mod pulse;
 mod reading;
 pub mod resolver;
 pub mod sender;
+pub mod tenancy;
 mod wish;
 
-pub use driver::{NewLane, View};
+pub use driver::{NewLane, Past, View, restore};
 pub use handle::{Engine, EngineConfig, Place, Started, Stopped, start};
 pub use membership::Seen;
 pub use reading::Reading;

@@ -144,6 +144,11 @@ impl Secrets {
         }
     }
 
+    /// The fingerprint of the key under which something is sealed.
+    pub(crate) fn fingerprint_of(sealed: &[u8]) -> Option<String> {
+        sealed.get(1..=FINGERPRINT).filter(|_| sealed[0] == FORMAT).map(hex)
+    }
+
     /// Opens what [`seal`](Self::seal) made for the same destination.
     pub(crate) fn open(
         &self,
@@ -198,6 +203,8 @@ mod tests {
         }
         assert!(!sealed.windows(7).any(|part| part == b"whsec_x"));
         assert_ne!(sealed, secrets.seal(ACCOUNT, DESTINATION, b"whsec_x").unwrap());
+        assert_eq!(Secrets::fingerprint_of(&sealed), Some(secrets.fingerprint()));
+        assert_eq!(Secrets::fingerprint_of(&sealed[..5]), None);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 use tidegate_engine::dispatcher::{AccountNo, Lane, LaneId, Mark};
 
-use memory::Memory;
+pub(crate) use memory::Memory;
 use sqlite::Sqlite;
 
 /// Stale deliveries that the sweeper takes at once; the next round takes the rest.

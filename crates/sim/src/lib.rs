@@ -2,11 +2,12 @@
 //!
 //! The real dispatcher and the real rules run on a virtual clock, against modelled destinations: months in seconds, the
 //! same result each time. [`run::Sim`] is the driver; [`world`] holds the destinations, [`traffic`] the publishers,
-//! [`backing`] what survives a crash, [`oracle`] the bounds that must hold after every step, [`scenario`] the built-in
+//! [`backing`] what survives a crash, [`cluster`] several nodes on one database, [`oracle`] the bounds that must hold after every step, [`scenario`] the built-in
 //! experiments and the files that people write.
 
 pub mod backing;
 pub mod chance;
+pub mod cluster;
 pub mod oracle;
 pub mod report;
 pub mod run;

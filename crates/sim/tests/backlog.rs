@@ -99,7 +99,7 @@ fn check(seed: u64, ordering: Ordering, faults: Faults, storage: Storage) -> u64
 }
 
 const CRASHES: Faults =
-    Faults { crash_every: Some(Millis::minutes(3)), clean_stops: 0.2, lost_wakes: 0.1, clock_steps: None };
+    Faults { crash_every: Some(Millis::minutes(3)), clean_stops: 0.2, storms: 0.2, lost_wakes: 0.1, clock_steps: None };
 
 #[test]
 fn a_large_backlog_is_delivered_whole_and_in_order() {

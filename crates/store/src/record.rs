@@ -1,6 +1,7 @@
 //! What the engine writes down: results, lanes, holds, in one commit.
 
 use tidegate_core::delivery::{Delivery, HoldReason};
+use tidegate_core::slots::Epoch;
 use tidegate_core::time::Timestamp;
 
 use crate::delivery::StoredAttempt;
@@ -50,6 +51,9 @@ pub struct Settled {
     pub delivery: Box<Delivery>,
     /// The attempt that led to it, if one did.
     pub attempt: Option<StoredAttempt>,
+    /// The epoch of its slot under which it came about: if the node has lost the slot since, it is refused, even where the node
+    /// has the slot again by now. `None`: under whichever it is written, or there are no other nodes.
+    pub epoch: Option<Epoch>,
 }
 
 /// A lane's state, encoded. What changes with each attempt is apart from what is large and changes slowly.
@@ -63,6 +67,8 @@ pub struct LaneSave {
     pub timeouts: Option<Vec<u8>>,
     /// Attempts in flight, for those who look at it from another node.
     pub in_flight: u32,
+    /// The epoch of its slot under which it came about, as with [`Settled::epoch`].
+    pub epoch: Option<Epoch>,
 }
 
 /// An interval in which work of a destination waited.

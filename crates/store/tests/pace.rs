@@ -158,7 +158,7 @@ impl World {
             response_body: Vec::new(),
             probe: None,
         };
-        Settled { account: AccountNo(1), destination, delivery: Box::new(delivery), attempt: Some(attempt) }
+        Settled { account: AccountNo(1), destination, delivery: Box::new(delivery), attempt: Some(attempt), epoch: None }
     }
 
     fn spent(&self) -> u64 {
@@ -192,6 +192,7 @@ async fn pace(group: usize, groups: usize) {
             state: Some(vec![7; 200]),
             timeouts: None,
             in_flight: 0,
+            epoch: None,
         });
         let record = Record { now: START, settled, lanes: lanes.collect(), ..Record::default() };
         world.store.record(record);

@@ -95,7 +95,8 @@ impl Driver {
     }
 
     fn settle(&mut self, lane: LaneId, mark: Mark, delivery: Box<Delivery>, attempt: Option<StoredAttempt>) {
-        let (account, destination) = (self.lanes.get(lane).account, self.lanes.get(lane).destination);
+        let record = self.lanes.get(lane);
+        let (account, destination, epoch) = (record.account, record.destination, record.epoch);
         let now = self.timestamp();
         if let Status::Final(end) = delivery.status {
             self.messages.forget(delivery.id.sequence());
@@ -109,7 +110,7 @@ impl Driver {
             let notice = Notice::of_delivery(account, destination, now, &delivery);
             let _nobody = self.parts.notices.send(Arc::new(notice));
         }
-        self.recorder.settle(lane, mark, Settled { account, destination, delivery, attempt });
+        self.recorder.settle(lane, mark, Settled { account, destination, delivery, attempt, epoch });
     }
 
     /// The attempt's line in the log and its row in the store.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tidegate_core::health::DisabledCause;
 use tidegate_core::lane::{LaneState, LastStop, SavedLane};
 use tidegate_core::policy::Policy;
-use tidegate_core::slots::Slot;
+use tidegate_core::slots::{Epoch, Slot};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
 use tidegate_store::lane::StoredLane;
 use tidegate_store::record::LaneSave;
@@ -37,8 +37,8 @@ pub struct NewLane {
 }
 
 /// What the store knows of a lane.
-#[derive(Clone, Copy)]
-pub(super) enum Past<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum Past<'a> {
     /// Nothing, because it is new.
     None,
     /// Nothing, but it may have sent something: a crash may have come before its first state was stored.
@@ -48,7 +48,7 @@ pub(super) enum Past<'a> {
 }
 
 /// The state behind a lane's gates: as it was stored, or that of a destination that nothing is known of.
-pub(super) fn restore(
+pub fn restore(
     past: Past<'_>,
     policy: &Policy,
     disabled: bool,
@@ -90,6 +90,8 @@ pub(super) struct Record {
     pub(super) disabled: bool,
     /// Grows with each change of hands: what was asked for in an earlier tenure counts no more.
     pub(super) tenure: u64,
+    /// The epoch of its slot in this tenure: what comes about in it is written under that or not at all.
+    pub(super) epoch: Option<Epoch>,
     /// When it is dropped, attempts in flight are cut off.
     pub(super) lifeline: watch::Sender<()>,
     /// When what is known of it was stored, if another node works it.
@@ -112,6 +114,7 @@ impl Record {
             retired: false,
             disabled: lane.disabled,
             tenure: 0,
+            epoch: None,
             lifeline: watch::Sender::new(()),
             as_of: None,
             shown_in_flight: 0,
@@ -123,6 +126,7 @@ impl Record {
     /// It changed hands: attempts in flight are cut off, and what the store has of it is this.
     pub(super) fn change_hands(&mut self, stored: Option<&StoredLane>, now: Now) {
         self.tenure += 1;
+        self.epoch = None;
         self.after_key = None;
         self.lifeline = watch::Sender::new(());
         self.state = stored.and_then(|stored| stored.state.clone()).unwrap_or_default();
@@ -163,6 +167,7 @@ impl Record {
             state,
             timeouts,
             in_flight: self.shown_in_flight,
+            epoch: self.epoch,
         })
     }
 }

@@ -16,90 +16,25 @@ use tidegate_core::delivery::Delivery;
 use tidegate_core::lane::LastStop;
 use tidegate_core::order::Ordering;
 use tidegate_core::slots::Slot;
-use tidegate_core::time::Mono;
+use tidegate_core::time::{Millis, Mono};
 use tidegate_store::cluster::{Brought, Claimed, News, Posted};
 use tidegate_store::lane::StoredLane;
 use tidegate_store::{DestinationNo, StoreError};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use super::inbox::{Arrival, Order};
 use super::{Driver, Past, restore};
 use crate::dispatcher::{Input, Lane, LaneId, Presence};
 use crate::orders;
+use crate::tenancy::{Passed, Tenancy};
 
 /// A destination that another node has made is known here soon after.
 const HEARD_OF: Duration = Duration::from_millis(500);
 
-/// What this node has of the cluster.
-#[derive(Default)]
-pub(super) struct Tenancy {
-    slots: HashMap<Slot, LastStop>,
-    /// When it must stop, by its own clock.
-    until: Option<Mono>,
-    /// It has stopped.
-    stopped: bool,
-    passing: Vec<Passing>,
-    /// News is being read.
-    reading: bool,
-    /// What was accepted here for lanes that keep an order: it waits for the next news, since what another node accepted before it
-    /// may not be known yet.
-    accepted: Vec<(DestinationNo, Delivery)>,
-    /// The same, of before the news that is being read; and what this news has brought so far.
-    told: Vec<(DestinationNo, Delivery)>,
-    /// Something came meanwhile.
-    again: bool,
-}
-
-/// A slot that goes to another node.
-struct Passing {
-    slot: Slot,
-    /// Lanes that may have something in flight.
-    busy: Vec<LaneId>,
-    until: Instant,
-    passed: mpsc::UnboundedSender<Slot>,
-}
-
-impl Tenancy {
-    pub(super) fn holds(&self, slot: Slot) -> bool {
-        self.slots.contains_key(&slot)
-    }
-    pub(super) fn may_work(&self, now: Mono) -> bool {
-        self.until.is_some_and(|until| now < until)
-    }
-    /// Everything that was told of, now that the news has been read to its end. What was accepted here since the reading began
-    /// waits for the next, but for what comes before something that was read: whoever got an answer here may have published
-    /// the next event elsewhere in the meantime.
-    fn complete(&mut self) -> Vec<(DestinationNo, Delivery)> {
-        let mut all = std::mem::take(&mut self.told);
-        if !self.accepted.is_empty() {
-            let mut last = HashMap::new();
-            for (destination, delivery) in &all {
-                let number = last.entry(*destination).or_insert(delivery.id.sequence());
-                *number = delivery.id.sequence().max(*number);
-            }
-            let is_before = |(destination, delivery): &mut (DestinationNo, Delivery)| {
-                last.get(destination).is_some_and(|last| delivery.id.sequence() < *last)
-            };
-            all.extend(self.accepted.extract_if(.., is_before));
-        }
-        all.sort_by_key(|(_, delivery)| delivery.id.sequence());
-        all
-    }
-    /// When it must be looked at again.
-    pub(super) fn next_look(&self, now: Mono) -> Option<Instant> {
-        let lease = self.until.filter(|_| !self.stopped).map(|until| {
-            Instant::now() + Duration::from_millis(until.since(now).get().max(0).unsigned_abs())
-        });
-        self.passing.iter().map(|passing| passing.until).chain(lease).min()
-    }
-}
-
 impl Driver {
     pub(super) fn work_until(&mut self, until: Mono) {
         if let Some(tenancy) = &mut self.tenancy {
-            tenancy.until = Some(until);
-            tenancy.stopped = false;
+            tenancy.work_until(until);
             self.parts.lease_until.store(until.as_millis(), Relaxed);
         }
     }
@@ -107,12 +42,8 @@ impl Driver {
     /// The lease may end without anybody saying so: then nothing must be in flight any more.
     pub(super) fn mind_lease(&mut self) {
         let now = self.now().mono;
-        let Some(tenancy) = &mut self.tenancy else { return };
-        if tenancy.stopped || tenancy.until.is_none() || tenancy.may_work(now) {
-            return;
-        }
-        tenancy.stopped = true;
-        if self.dispatcher.in_flight() > 0 {
+        let ended = self.tenancy.as_mut().is_some_and(|tenancy| tenancy.has_ended(now));
+        if ended && self.dispatcher.in_flight() > 0 {
             let busy: Vec<LaneId> = self
                 .dispatcher
                 .lanes()
@@ -130,17 +61,17 @@ impl Driver {
 
     pub(super) fn take_slots(&mut self, claimed: Vec<Claimed>) {
         let now = self.now();
-        for Claimed { slot, last_stop, lanes, .. } in claimed {
+        for Claimed { slot, epoch, last_stop, lanes } in claimed {
             let stored: HashMap<_, StoredLane> =
                 lanes.into_iter().map(|lane| (lane.destination, lane)).collect();
             if let Some(tenancy) = &mut self.tenancy {
-                tenancy.slots.insert(slot, last_stop);
+                tenancy.take(slot, epoch);
             }
             for lane in self.lanes.of(slot) {
                 let stored = stored.get(&self.lanes.get(lane).destination);
                 let record = self.lanes.get_mut(lane);
                 record.change_hands(stored, now);
-                record.as_of = None;
+                (record.as_of, record.epoch) = (None, Some(epoch));
                 let policy = self.dispatcher.lane(lane).shared_policy();
                 let past = stored.map_or(Past::Unknown, Past::Stored);
                 let state = restore(past, &policy, self.lanes.get(lane).disabled, now, last_stop);
@@ -164,46 +95,34 @@ impl Driver {
         limit: Duration,
         passed: &mpsc::UnboundedSender<Slot>,
     ) {
+        let limit = Millis::new(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
+        let until = self.now().mono + limit;
+        self.passed = Some(passed.clone());
         for slot in slots {
-            let busy = self.lanes.of(*slot);
-            for lane in &busy {
+            let lanes = self.lanes.of(*slot);
+            for lane in &lanes {
                 self.step(Input::Pass { lane: *lane });
             }
-            let passing =
-                Passing { slot: *slot, busy, until: Instant::now() + limit, passed: passed.clone() };
             if let Some(tenancy) = &mut self.tenancy {
-                tenancy.slots.remove(slot);
-                tenancy.passing.push(passing);
+                tenancy.pass(*slot, lanes, until);
             }
         }
     }
 
     /// Tells of slots whose last attempt has ended, when that is committed.
     pub(super) fn hand_over(&mut self) {
-        let Some(tenancy) = &mut self.tenancy else { return };
-        if tenancy.passing.is_empty() {
-            return;
-        }
-        let mut passing = std::mem::take(&mut tenancy.passing);
-        let now = Instant::now();
-        for slot in &mut passing {
-            slot.busy.retain(|lane| self.dispatcher.lane(*lane).in_flight_count() > 0);
-            if !slot.busy.is_empty() && now >= slot.until {
-                for lane in &slot.busy {
-                    self.lanes.get_mut(*lane).cut();
-                }
-                let busy = std::mem::take(&mut slot.busy);
-                self.cut_off(&busy);
-            }
-        }
-        let (empty, busy): (Vec<_>, Vec<_>) = passing.into_iter().partition(|slot| slot.busy.is_empty());
-        if let Some(tenancy) = &mut self.tenancy {
-            tenancy.passing = busy;
+        let now = self.now().mono;
+        let Some(tenancy) = self.tenancy.as_mut().filter(|tenancy| tenancy.passes()) else { return };
+        let Passed { late, empty } =
+            tenancy.passed(now, |lane| self.dispatcher.lane(lane).in_flight_count() > 0);
+        if !late.is_empty() {
+            late.iter().for_each(|lane| self.lanes.get_mut(*lane).cut());
+            self.cut_off(&late);
         }
         if empty.is_empty() {
             return;
         }
-        let lanes: Vec<LaneId> = empty.iter().flat_map(|passing| self.lanes.of(passing.slot)).collect();
+        let lanes: Vec<LaneId> = empty.iter().flat_map(|slot| self.lanes.of(*slot)).collect();
         self.recorder
             .touched
             .extend(lanes.iter().filter(|lane| self.dispatcher.lane(**lane).mark().starts > 0));
@@ -213,9 +132,11 @@ impl Driver {
             let now = self.now();
             self.lanes.get_mut(lane).change_hands(None, now);
         }
-        for Passing { slot, passed, .. } in empty {
+        if let Some(passed) = self.passed.clone() {
             self.recorder.then(move || {
-                let _left = passed.send(slot);
+                for slot in empty {
+                    let _left = passed.send(slot);
+                }
             });
         }
     }
@@ -224,8 +145,7 @@ impl Driver {
         let now = self.now();
         for slot in slots {
             if let Some(tenancy) = &mut self.tenancy {
-                tenancy.slots.remove(slot);
-                tenancy.passing.retain(|passing| passing.slot != *slot);
+                tenancy.lose(*slot);
             }
             for lane in self.lanes.of(*slot) {
                 self.step(Input::Lose { lane });
@@ -287,7 +207,7 @@ impl Driver {
         let ordered = |lane: LaneId| self.dispatcher.lane(lane).policy().ordering != Ordering::None;
         match &mut self.tenancy {
             Some(tenancy) if lane.is_some_and(ordered) => {
-                tenancy.accepted.push((destination, delivery));
+                tenancy.await_news(destination, delivery);
                 self.read_news();
             }
             _ => self.deliver(destination, delivery),
@@ -296,13 +216,9 @@ impl Driver {
 
     /// Reads what others have accepted for this node, once at a time.
     pub(super) fn read_news(&mut self) {
-        let Some(tenancy) = &mut self.tenancy else { return };
-        if std::mem::replace(&mut tenancy.reading, true) {
-            tenancy.again = true;
+        if !self.tenancy.as_mut().is_some_and(Tenancy::read_news) {
             return;
         }
-        tenancy.again = false;
-        tenancy.told.append(&mut tenancy.accepted);
         let Some(cluster) = self.parts.store.cluster().cloned() else { return };
         self.dispatcher.reads(true);
         let outbox = self.outbox.clone();
@@ -321,12 +237,8 @@ impl Driver {
                 here.push((destination, delivery));
             }
         }
-        let Some(tenancy) = &mut self.tenancy else { return };
-        tenancy.told.append(&mut here);
-        if more {
-            return;
-        }
-        for (destination, delivery) in tenancy.complete() {
+        let arrived = self.tenancy.as_mut().map(|tenancy| tenancy.arrived(here, more));
+        for (destination, delivery) in arrived.into_iter().flatten() {
             self.deliver(destination, delivery);
         }
     }
@@ -335,8 +247,7 @@ impl Driver {
         match news {
             Ok(News { brought, behind, orders, catalogue, missed, more }) => {
                 if missed {
-                    let slots: Vec<Slot> =
-                        self.tenancy.iter().flat_map(|tenancy| tenancy.slots.keys().copied()).collect();
+                    let slots: Vec<Slot> = self.tenancy.iter().flat_map(Tenancy::slots).collect();
                     let lanes: Vec<LaneId> = slots.into_iter().flat_map(|slot| self.lanes.of(slot)).collect();
                     lanes.into_iter().for_each(|lane| self.step(Input::Behind { lane }));
                 }
@@ -348,19 +259,13 @@ impl Driver {
                 if catalogue || missed {
                     self.parts.catalogue_changed.notify_one();
                 }
-                if let Some(tenancy) = &mut self.tenancy {
-                    tenancy.again |= more;
-                }
             }
             Err(StoreError::Closed) => return,
             Err(error) => tracing::warn!(%error, "cannot read what other nodes have accepted"),
         }
         self.dispatcher.reads(false);
-        if let Some(tenancy) = &mut self.tenancy {
-            tenancy.reading = false;
-            if tenancy.again {
-                self.read_news();
-            }
+        if self.tenancy.as_mut().is_some_and(Tenancy::done_reading) {
+            self.read_news();
         }
     }
 }

@@ -34,16 +34,16 @@ struct Stored {
 }
 
 impl Memory {
-    pub(super) fn new(lanes: usize) -> Self {
+    pub(crate) fn new(lanes: usize) -> Self {
         Self { lanes: (0..lanes).map(|_| Stored::default()).collect(), ..Self::default() }
     }
-    pub(super) fn open_count(&self, lane: usize) -> usize {
+    pub(crate) fn open_count(&self, lane: usize) -> usize {
         self.lanes[lane].open.len()
     }
-    pub(super) const fn open_total(&self) -> usize {
+    pub(crate) const fn open_total(&self) -> usize {
         self.open
     }
-    pub(super) fn find_open(
+    pub(crate) fn find_open(
         &self,
         lane: usize,
         looks: usize,
@@ -52,7 +52,7 @@ impl Memory {
         self.lanes[lane].open.values().take(looks).find(|delivery| such(delivery)).cloned()
     }
 
-    pub(super) fn commit(&mut self, group: &mut [Op]) {
+    pub(crate) fn commit(&mut self, group: &mut [Op]) {
         for op in group {
             match op {
                 Op::Accept { lane, delivery, .. } => self.accept(lane.index(), delivery),
@@ -71,7 +71,7 @@ impl Memory {
         }
     }
 
-    fn accept(&mut self, lane: usize, delivery: &Delivery) {
+    pub(crate) fn accept(&mut self, lane: usize, delivery: &Delivery) {
         self.sequence = self.sequence.max(delivery.id.sequence());
         if delivery.status.is_final() {
             return;
@@ -83,7 +83,7 @@ impl Memory {
         self.lanes[lane].open.insert(delivery.place, delivery.clone());
     }
 
-    fn settle(&mut self, lane: usize, delivery: &Delivery) -> bool {
+    pub(crate) fn settle(&mut self, lane: usize, delivery: &Delivery) -> bool {
         let open = &mut self.lanes[lane].open;
         if !delivery.status.is_final() {
             return open.get_mut(&delivery.place).map(|stored| stored.clone_from(delivery)).is_some();
@@ -96,7 +96,22 @@ impl Memory {
         ended
     }
 
-    pub(super) fn restart(&mut self, last_stop: LastStop) -> Restarted {
+    /// What is stored of a lane: its state, and what its timeouts have learned.
+    pub(crate) fn stored(&self, lane: usize) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        (self.lanes[lane].state.clone(), self.lanes[lane].timeouts.clone())
+    }
+    /// An open delivery, by its place.
+    pub(crate) fn open(&self, lane: usize, place: Place) -> Option<&Delivery> {
+        self.lanes[lane].open.get(&place)
+    }
+    /// A lane has a new state, or new timeouts; what is not new stays.
+    pub(crate) fn keep(&mut self, lane: usize, state: Option<Vec<u8>>, timeouts: Option<Vec<u8>>) {
+        let stored = &mut self.lanes[lane];
+        stored.state = state.or_else(|| stored.state.take());
+        stored.timeouts = timeouts.or_else(|| stored.timeouts.take());
+    }
+
+    pub(crate) fn restart(&mut self, last_stop: LastStop) -> Restarted {
         let lane = |stored: &Stored| RestartedLane {
             saved: stored.state.as_ref().map(|state| {
                 SavedLane::decode(state, stored.timeouts.as_deref()).expect("it was encoded by the lane")
@@ -106,11 +121,11 @@ impl Memory {
         Restarted { last_stop, sequence: self.sequence, lanes: self.lanes.iter().map(lane).collect() }
     }
 
-    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
+    pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
         self.expiries.first().map(|(at, ..)| *at)
     }
 
-    pub(super) fn stale(&self, now: Timestamp) -> Vec<(usize, Delivery)> {
+    pub(crate) fn stale(&self, now: Timestamp) -> Vec<(usize, Delivery)> {
         (self.expiries.iter())
             .take_while(|(at, ..)| *at <= now)
             .take(SWEEP)
@@ -119,7 +134,7 @@ impl Memory {
     }
 
     /// What came due is ready from now on, whatever becomes of the clock.
-    pub(super) fn refill(&mut self, lane: &Lane, now: Timestamp) -> Refill {
+    pub(crate) fn refill(&mut self, lane: &Lane, now: Timestamp) -> Refill {
         let open = &mut self.lanes[lane.id().index()].open;
         for delivery in open.values_mut() {
             if matches!(delivery.status, Status::RetryScheduled { at, .. } if at <= now) {

@@ -250,6 +250,7 @@ impl Sqlite {
                         destination,
                         delivery: delivery.clone(),
                         attempt,
+                        epoch: None,
                     });
                 }
                 Op::Save { lane, state, timeouts, .. } => record.lanes.push(LaneSave {
@@ -257,6 +258,7 @@ impl Sqlite {
                     state: Some(state.clone()),
                     timeouts: timeouts.clone(),
                     in_flight: 0,
+                    epoch: None,
                 }),
             }
         }

@@ -1,6 +1,8 @@
 //! Concurrency: a destination never has more than its `max_concurrency` of our requests, nor the node more than its slots.
 //! Counted at the receiver: a request is there from when it is sent until it is answered, or cut off by a crash.
 
+use tidegate_engine::dispatcher::LaneId;
+
 use super::Violations;
 use crate::run::{Note, Observer, Setup, View};
 
@@ -35,6 +37,12 @@ impl Concurrency {
     pub const fn count(&self) -> u64 {
         self.violations.count()
     }
+    /// A request is not at its receiver any more.
+    pub(crate) fn ended(&mut self, id: LaneId) {
+        let lane = &mut self.lanes[id.index()];
+        lane.in_flight = lane.in_flight.saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
 }
 
 impl Observer for Concurrency {
@@ -58,10 +66,10 @@ impl Observer for Concurrency {
                     self.violations.add(|| format!("the node at {at}: {requests} requests on {slots} slots"));
                 }
             }
-            Note::Answered(id, ..) => {
-                let lane = &mut self.lanes[id.index()];
-                lane.in_flight = lane.in_flight.saturating_sub(1);
-                self.in_flight = self.in_flight.saturating_sub(1);
+            Note::Answered(id, ..) => self.ended(*id),
+            Note::Lost(id) => {
+                let lost = std::mem::take(&mut self.lanes[id.index()].in_flight);
+                self.in_flight -= lost;
             }
             Note::Crashed => {
                 self.lanes.iter_mut().for_each(|lane| lane.in_flight = 0);

@@ -2,6 +2,7 @@
 //! none is waited for longer than its event lives. The wall clock decides, as it reads when the request begins.
 
 use tidegate_core::limits::MIN_TIME_TO_SEND;
+use tidegate_core::time::Millis;
 
 use super::Violations;
 use crate::run::{Note, Observer, View};
@@ -9,6 +10,7 @@ use crate::run::{Note, Observer, View};
 /// Watches the expiry of every delivery.
 #[derive(Clone, Debug, Default)]
 pub struct Expiry {
+    slack: Millis,
     violations: Violations,
 }
 
@@ -16,6 +18,12 @@ impl Expiry {
     /// For any destinations: what expires is the delivery.
     pub fn new() -> Self {
         Self::default()
+    }
+    /// The same where clocks differ by so much.
+    #[must_use]
+    pub fn within(mut self, slack: Millis) -> Self {
+        self.slack = slack;
+        self
     }
     /// What was wrong, if anything: the first few.
     pub fn violations(&self) -> &[String] {
@@ -31,7 +39,7 @@ impl Observer for Expiry {
     fn note(&mut self, view: &View<'_>, note: &Note<'_>) {
         let Note::Sent(lane, sending) = note else { return };
         let Some(expires_at) = sending.expires_at else { return };
-        let left = expires_at - view.now.wall;
+        let left = expires_at - view.now.wall + self.slack;
         let what = if left < MIN_TIME_TO_SEND {
             "begins too late for"
         } else if sending.attempt.timeout > left {

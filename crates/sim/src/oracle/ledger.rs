@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use tidegate_core::delivery::{Delivery, End, Status};
 use tidegate_core::outcome::Outcome;
+use tidegate_engine::dispatcher::LaneId;
 
 use super::Violations;
 use crate::run::{Note, Observer, View};
@@ -17,7 +18,7 @@ pub struct Ledger {
     open: HashMap<u64, Account>,
     ended: HashMap<&'static str, u64>,
     /// Answered with a success since the last crash, end not yet stored.
-    succeeded: HashSet<u64>,
+    succeeded: HashMap<u64, LaneId>,
     /// Answered with a success before a crash that came before the store had it.
     forgotten: HashSet<u64>,
     duplicates: u64,
@@ -62,7 +63,7 @@ impl Ledger {
     }
 
     fn send(&mut self, sequence: u64) {
-        if self.succeeded.contains(&sequence) {
+        if self.succeeded.contains_key(&sequence) {
             self.violations.add(|| {
                 format!("sequence {sequence} was sent again after a success, without a crash between")
             });
@@ -89,7 +90,7 @@ impl Ledger {
         if let Status::Final(end) = delivery.status {
             self.open.remove(&sequence);
             *self.ended.entry(end.word()).or_default() += 1;
-            if self.succeeded.remove(&sequence) && end != End::Delivered {
+            if self.succeeded.remove(&sequence).is_some() && end != End::Delivered {
                 self.violations.add(|| {
                     format!("sequence {sequence} was answered with a success, but ended as {}", end.word())
                 });
@@ -103,13 +104,17 @@ impl Observer for Ledger {
         match note {
             Note::Accepted(_, delivery) => self.accept(delivery),
             Note::Sent(_, sending) => self.send(sending.place.sequence),
-            Note::Answered(_, sending, answer) => {
+            Note::Answered(lane, sending, answer) => {
                 if let Outcome::Success { .. } = answer.report.outcome {
-                    self.succeeded.insert(sending.place.sequence);
+                    self.succeeded.insert(sending.place.sequence, *lane);
                 }
             }
             Note::Settled(_, delivery) => self.settle(delivery),
-            Note::Crashed => self.forgotten.extend(self.succeeded.drain()),
+            Note::Crashed => self.forgotten.extend(self.succeeded.drain().map(|(sequence, _)| sequence)),
+            Note::Lost(lost) => {
+                let lost = self.succeeded.extract_if(|_, lane| lane == lost);
+                self.forgotten.extend(lost.map(|(sequence, _)| sequence));
+            }
             _ => {}
         }
     }

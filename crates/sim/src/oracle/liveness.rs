@@ -44,7 +44,8 @@ impl Liveness {
         self.violations.kept()
     }
 
-    fn look(&mut self, view: &View<'_>, index: usize) {
+    /// Looks at one lane, as the node that works it sees it.
+    pub(crate) fn look(&mut self, view: &View<'_>, index: usize) {
         let lane = &view.dispatcher.lanes()[index];
         // Half of the node may be denied to a lane that has not proved itself.
         let room = view.dispatcher.in_flight() < self.slots / 4;
@@ -81,6 +82,7 @@ impl Observer for Liveness {
                 self.down = true;
                 self.lanes.fill(None);
             }
+            Note::Lost(lane) => self.lanes[lane.index()] = None,
             Note::Restarted => self.down = false,
             Note::ClockSet => self.lanes.fill(None),
             Note::Stepped if !self.down => {

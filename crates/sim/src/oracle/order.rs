@@ -6,13 +6,19 @@
 //! overtook it meanwhile was too early. A crash undoes what was not committed: what was in flight or answered waits again,
 //! and goes first again. One that has been tried keeps its turn before those that come in later with an earlier
 //! `occurred_at`; so does one that was sent when they came in.
+//!
+//! Which one is the earlier is told by the numbers. Where several nodes give them, that is what is to be shown: there the
+//! earlier one is the one whose publisher had its answer before the other was published.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 use tidegate_core::delivery::{Delivery, Place, Status};
 use tidegate_core::limits::MIN_TIME_TO_SEND;
 use tidegate_core::order::{Line, Ordering};
 use tidegate_core::time::{Millis, Mono, Now, Timestamp};
+
+use tidegate_engine::dispatcher::{LaneId, Sending};
 
 use super::Violations;
 use crate::run::{Note, Observer, Setup, View};
@@ -26,6 +32,8 @@ pub struct Order {
     lanes: Vec<Lane>,
     /// The latest that the wall clock ever showed: what ended by it stays ended, though the clock may be set back.
     latest: Timestamp,
+    /// Judged by answers: when deliveries that are not accepted yet were published, by their sequence, in microseconds.
+    published: Option<HashMap<u64, i64>>,
     violations: Violations,
 }
 
@@ -48,6 +56,9 @@ struct Queue {
 struct Standing {
     phase: Phase,
     accepted: Mono,
+    /// When it was published, and when its publisher was answered, in microseconds.
+    published: i64,
+    told: Option<i64>,
     /// Waits for its own time until then.
     due_at: Option<Timestamp>,
     /// Ends by itself then.
@@ -55,6 +66,8 @@ struct Standing {
     /// Whether it was tried, as far as the lane knows, and as far as the store does.
     tried: bool,
     stored_as_tried: bool,
+    /// The number of its last request.
+    number: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +85,26 @@ impl Order {
     pub fn new(setup: &Setup) -> Self {
         let lane = |ordering| Lane { ordering, lines: HashMap::new(), line_of: HashMap::new() };
         let lanes = setup.destinations.iter().map(|destination| lane(destination.policy.ordering)).collect();
-        Self { lanes, latest: setup.start, violations: Violations::default() }
+        Self { lanes, latest: setup.start, published: None, violations: Violations::default() }
+    }
+    /// The same, judged by the answers that publishers got.
+    #[must_use]
+    pub fn by_answers(mut self) -> Self {
+        self.published = Some(HashMap::new());
+        self
+    }
+    /// A delivery that may be accepted was published then.
+    pub(crate) fn published(&mut self, sequence: u64, at: i64) {
+        if let Some(published) = &mut self.published {
+            published.insert(sequence, at);
+        }
+    }
+    /// Its publisher was answered then.
+    pub(crate) fn told(&mut self, lane: LaneId, place: Place, at: i64) {
+        let line = self.lanes[lane.index()].line(place);
+        if let Some(standing) = line.and_then(|line| line.standings.get_mut(&place)) {
+            standing.told = Some(at);
+        }
     }
     /// What was wrong, if anything: the first few.
     pub fn violations(&self) -> &[String] {
@@ -91,16 +123,19 @@ impl Standing {
         Self {
             phase: Phase::Waiting,
             accepted,
+            published: i64::MIN,
+            told: None,
             due_at: own_time(delivery),
             ends_at: expires.min(delivery.too_old_at),
             tried,
             stored_as_tried: tried,
+            number: 0,
         }
     }
 
-    /// Whether `later`, sent now, should have waited for this one, which stands at `place`.
-    fn goes_before(&self, place: Place, later: Place, now: Now, latest: Timestamp) -> bool {
-        let noticed = place.sequence < later.sequence || now.mono.since(self.accepted) >= NOTICED_WITHIN;
+    /// Whether what is sent now should have waited for this one; `earlier`: that was accepted earlier.
+    fn goes_before(&self, earlier: bool, now: Now, latest: Timestamp) -> bool {
+        let noticed = earlier || now.mono.since(self.accepted) >= NOTICED_WITHIN;
         // A retry keeps its turn while it waits for its time; one that was scheduled joins when due.
         let joined = self.tried || self.due_at.is_none_or(|at| now.wall >= at + NOTICED_WITHIN);
         self.phase == Phase::Waiting && self.ends_at > latest && noticed && joined
@@ -115,36 +150,46 @@ fn own_time(delivery: &Delivery) -> Option<Timestamp> {
 }
 
 impl Lane {
-    fn accepted(&mut self, delivery: &Delivery, now: Mono) {
+    fn accepted(&mut self, delivery: &Delivery, now: Mono, published: i64) {
         let Some(line) = self.ordering.line(delivery).filter(|_| !delivery.status.is_final()) else { return };
         self.line_of.insert(delivery.place.sequence, line.clone());
         let line = self.lines.entry(line).or_default();
-        line.standings.insert(delivery.place, Standing::of(delivery, now));
+        let standing = Standing { published, ..Standing::of(delivery, now) };
+        line.standings.insert(delivery.place, standing);
     }
 
     fn line(&mut self, place: Place) -> Option<&mut Queue> {
         self.lines.get_mut(self.line_of.get(&place.sequence)?)
     }
 
-    /// A request for the delivery at `place` begins: what is wrong with that?
-    fn sent(&mut self, place: Place, now: Now, latest: Timestamp) -> Option<String> {
+    /// A request begins: what is wrong with that?
+    fn sent(&mut self, sending: &Sending, now: Now, latest: Timestamp, by_answers: bool) -> Option<String> {
+        let place = sending.place;
         let line = self.line(place)?;
         let (sequence, at) = (place.sequence, now.wall);
         let other = line.in_flight.replace(place).map(|other| {
             let other = other.sequence;
             format!("sequence {sequence} sent at {at} while {other} is in flight")
         });
-        let tried = line.standings.get(&place).is_none_or(|standing| standing.tried);
+        let own = line.standings.get(&place);
+        let tried = own.is_none_or(|standing| standing.tried);
+        let published = own.map_or(i64::MIN, |standing| standing.published);
+        let is_before = |before: Place, earlier: &Standing| match by_answers {
+            true => before != place && earlier.told.is_some_and(|told| told < published),
+            false => true,
+        };
+        let end = if by_answers { Bound::Unbounded } else { Bound::Excluded(place) };
         let mut overtaken = None;
-        for (before, earlier) in line.standings.range_mut(..place) {
+        let all = line.standings.range_mut((Bound::Unbounded, end));
+        for (before, earlier) in all.filter(|(before, earlier)| is_before(**before, earlier)) {
             if let Phase::Answered { overtaken_by } = &mut earlier.phase {
                 overtaken_by.get_or_insert(place);
-            } else if !tried && earlier.goes_before(*before, place, now, latest) {
+            } else if !tried && earlier.goes_before(by_answers || before.sequence < place.sequence, now, latest) {
                 overtaken.get_or_insert(before.sequence);
             }
         }
         if let Some(standing) = line.standings.get_mut(&place) {
-            (standing.phase, standing.tried) = (Phase::InFlight, true);
+            (standing.phase, standing.tried, standing.number) = (Phase::InFlight, true, sending.number);
         }
         let early = |before| format!("sequence {sequence} sent at {at} before {before}, which is not final");
         other.or_else(|| overtaken.map(early))
@@ -174,6 +219,10 @@ impl Lane {
         let standing = line.standings.get_mut(&place)?;
         standing.stored_as_tried = delivery.attempts_made > 0;
         standing.tried |= standing.stored_as_tried;
+        // Where commits are slow, this may be what came of an earlier request.
+        if delivery.attempts_made < standing.number {
+            return None;
+        }
         let Phase::Answered { overtaken_by } = standing.phase else { return None };
         (standing.phase, standing.due_at) = (Phase::Waiting, own_time(delivery));
         let later = overtaken_by?.sequence;
@@ -195,11 +244,15 @@ impl Observer for Order {
         self.latest = self.latest.max(view.now.wall);
         let (id, wrong) = match note {
             Note::Accepted(id, delivery) => {
-                self.lanes[id.index()].accepted(delivery, view.now.mono);
+                let published = self.published.as_mut();
+                let published = published.and_then(|published| published.remove(&delivery.place.sequence));
+                let lane = &mut self.lanes[id.index()];
+                lane.accepted(delivery, view.now.mono, published.unwrap_or(i64::MIN));
                 return;
             }
             Note::Sent(id, sending) => {
-                (id, self.lanes[id.index()].sent(sending.place, view.now, self.latest))
+                let by_answers = self.published.is_some();
+                (id, self.lanes[id.index()].sent(sending, view.now, self.latest, by_answers))
             }
             Note::Answered(id, sending, _) => {
                 self.lanes[id.index()].answered(sending.place);
@@ -207,6 +260,7 @@ impl Observer for Order {
             }
             Note::Settled(id, delivery) => (id, self.lanes[id.index()].settled(delivery)),
             Note::Crashed => return self.lanes.iter_mut().for_each(Lane::crashed),
+            Note::Lost(id) => return self.lanes[id.index()].crashed(),
             _ => return,
         };
         if let Some(wrong) = wrong {

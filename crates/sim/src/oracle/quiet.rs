@@ -8,7 +8,7 @@ use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 use tidegate_core::pattern::EventType;
 use tidegate_core::quiet::Window;
-use tidegate_core::time::Timestamp;
+use tidegate_core::time::{Millis, Timestamp};
 
 use super::Violations;
 use crate::run::{Note, Observer, Setup, View};
@@ -19,6 +19,7 @@ const DAY: u32 = 86_400;
 #[derive(Clone, Debug)]
 pub struct Quiet {
     lanes: Vec<Vec<Hours>>,
+    slack: Millis,
     violations: Violations,
 }
 
@@ -47,7 +48,13 @@ impl Quiet {
         let lanes = (setup.destinations.iter())
             .map(|destination| destination.policy.quiet.windows().iter().filter_map(hours).collect())
             .collect();
-        Self { lanes, violations: Violations::default() }
+        Self { lanes, slack: Millis::ZERO, violations: Violations::default() }
+    }
+    /// The same where clocks differ by so much.
+    #[must_use]
+    pub fn within(mut self, slack: Millis) -> Self {
+        self.slack = slack;
+        self
     }
 
     /// What was wrong, if anything: the first few.
@@ -98,7 +105,9 @@ fn weekday(name: &str) -> Option<Weekday> {
 impl Observer for Quiet {
     fn note(&mut self, view: &View<'_>, note: &Note<'_>) {
         let Note::Sent(lane, sending) = note else { return };
-        if self.is_quiet(lane.index(), &sending.event_type, view.now.wall) {
+        let (now, slack) = (view.now.wall, self.slack);
+        let quiet = |at| self.is_quiet(lane.index(), &sending.event_type, at);
+        if quiet(now) && quiet(now - slack) && quiet(now + slack) {
             self.violations.add(|| {
                 format!(
                     "destination {}, sequence {}: {} sent at {}, in its quiet hours",

@@ -18,6 +18,7 @@ const TOKEN: i128 = Millis::days(1).get() as i128;
 #[derive(Clone, Debug)]
 pub struct Rate {
     lanes: Vec<Option<Bound>>,
+    slack: Millis,
     violations: Violations,
 }
 
@@ -41,7 +42,13 @@ impl Rate {
         };
         let limits = setup.destinations.iter().map(|destination| &destination.policy.rate_limit);
         let lanes = limits.map(|limit| limit.as_ref().map(|limit| bound(&limit.quota))).collect();
-        Self { lanes, violations: Violations::default() }
+        Self { lanes, slack: Millis::ZERO, violations: Violations::default() }
+    }
+    /// The same where clocks differ by so much: `burst + rate · (T + slack)`.
+    #[must_use]
+    pub fn within(mut self, slack: Millis) -> Self {
+        self.slack = slack;
+        self
     }
 
     /// What was wrong, if anything: the first few.
@@ -70,7 +77,7 @@ impl Observer for Rate {
     fn note(&mut self, view: &View<'_>, note: &Note<'_>) {
         let Note::Sent(lane, sending) = note else { return };
         let Some(bound) = &mut self.lanes[lane.index()] else { return };
-        let excess = bound.excess(view.now.mono);
+        let excess = bound.excess(view.now.mono) - bound.per_day * i128::from(self.slack.get());
         if excess > 0 {
             self.violations.add(|| {
                 let over = excess as f64 / TOKEN as f64;

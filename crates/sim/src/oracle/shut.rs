@@ -12,11 +12,15 @@ use tidegate_engine::dispatcher::Sending;
 use super::Violations;
 use crate::run::{Commit, Note, Observer, Setup, View};
 
+/// From the decision to send to the first byte, where that takes a while: what is learned in between comes too late.
+const DEPARTS_WITHIN: Millis = Millis::new(2);
+
 /// Watches destinations that are shut.
 #[derive(Clone, Debug)]
 pub struct Shut {
     lanes: Vec<Lane>,
     commit: Millis,
+    slack: Millis,
     probes: u64,
     violations: Violations,
 }
@@ -27,6 +31,8 @@ struct Lane {
     broken: Option<Closed>,
     unavailable: Option<Closed>,
     throttled_at: Option<Mono>,
+    /// When what is stored of it was so.
+    kept_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +51,13 @@ impl Shut {
             Commit::Grouped(latency) => latency,
         };
         let lanes = vec![Lane::default(); setup.destinations.len()];
-        Self { lanes, commit, probes: 0, violations: Violations::default() }
+        Self { lanes, commit, slack: Millis::ZERO, probes: 0, violations: Violations::default() }
+    }
+    /// The same where clocks differ by so much.
+    #[must_use]
+    pub fn within(mut self, slack: Millis) -> Self {
+        self.slack = slack;
+        self
     }
     /// Probes seen.
     pub const fn probes(&self) -> u64 {
@@ -64,7 +76,11 @@ impl Shut {
             ("unavailable", &mut lane.unavailable, false),
         ] {
             let Some(closed) = closed else { continue };
-            if now < closed.until {
+            let departing = self.slack > Millis::ZERO && now - closed.learned_at <= DEPARTS_WITHIN;
+            if departing {
+                continue;
+            }
+            if now + self.slack < closed.until {
                 let until = closed.until;
                 self.violations
                     .add(|| format!("destination {index} at {now}: sent although {what} until {until}"));
@@ -129,6 +145,17 @@ impl Shut {
     }
 }
 
+impl Lane {
+    /// What was learned after the lane was last stored is lost.
+    fn lost(&mut self) {
+        let kept = |closed: &Closed| self.kept_at.is_some_and(|at| closed.learned_at <= at);
+        for closed in [&mut self.throttled, &mut self.broken, &mut self.unavailable] {
+            *closed = closed.filter(kept).map(|closed| Closed { probe: None, ..closed });
+        }
+        self.throttled_at = self.throttled_at.filter(|_| self.throttled.is_some());
+    }
+}
+
 impl Observer for Shut {
     fn note(&mut self, view: &View<'_>, note: &Note<'_>) {
         let now = view.now.wall;
@@ -143,6 +170,8 @@ impl Observer for Shut {
                 }
             }
             Note::Crashed => self.crashed(now),
+            Note::Lost(lane) => self.lanes[lane.index()].lost(),
+            Note::Kept(lane, at) => self.lanes[lane.index()].kept_at = Some(*at),
             Note::ClockSet => self.lanes.iter_mut().for_each(|lane| *lane = Lane::default()),
             _ => {}
         }

@@ -57,6 +57,8 @@ pub struct Faults {
     pub crash_every: Option<Millis>,
     /// Share of these that are clean stops instead: what is in flight is called off, and everything is stored.
     pub clean_stops: f64,
+    /// Share of starts after a crash that are followed by the next one before anything is committed.
+    pub storms: f64,
     /// Share of wake-ups that are lost; the tick of the next second makes up for it.
     pub lost_wakes: f64,
     /// Mean time between two steps of the wall clock, and their size at most, forwards or backwards.

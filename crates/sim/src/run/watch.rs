@@ -34,6 +34,10 @@ pub enum Note<'a> {
     Changed(LaneId, &'a Aftermath),
     /// The process died: what was in flight is cut off.
     Crashed,
+    /// Whoever worked a lane is gone, or has lost it: what was in flight, or answered and not stored, counts no more.
+    Lost(LaneId),
+    /// A lane's state, as it was then, is in the store.
+    Kept(LaneId, Timestamp),
     /// It is back.
     Restarted,
     /// The wall clock was set.

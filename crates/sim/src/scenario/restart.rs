@@ -134,6 +134,7 @@ pub fn world(seed: u64, length: Millis, storage: Storage) -> Setup {
     let faults = Faults {
         crash_every: Some(Millis::minutes(4)),
         clean_stops: 0.3,
+        storms: 0.2,
         lost_wakes: 0.05,
         clock_steps: Some((Millis::hours(3), Millis::hours(1))),
     };

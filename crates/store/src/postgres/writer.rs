@@ -214,7 +214,7 @@ impl Writer {
                     Done::Nothing
                 }
                 Work::Replays { replays, .. } => Done::Replayed(known.replayed(replays)),
-                Work::Record(record) => Done::Stale(record::stale_results(record, &stale)),
+                Work::Record(record) => Done::Stale(record::stale_results(record, &stale, &self.slots)),
                 Work::PutJob { .. } | Work::FinishOrder { .. } | Work::Close(_) | Work::Forget(_) => {
                     Done::Nothing
                 }

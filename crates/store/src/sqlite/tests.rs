@@ -118,6 +118,7 @@ fn record(ticket: u64, bytes: usize) -> Record {
         destination: DestinationNo(1),
         state: Some(ticket.to_be_bytes().to_vec()),
         timeouts: None,
+        epoch: None,
     };
     Record { now: START, ticket, notices: vec![notice], lanes: vec![lane], ..Record::default() }
 }
@@ -265,7 +266,7 @@ async fn what_is_forgotten_is_taken_out_of_every_table() {
                 probe: None,
             };
             let (delivery, attempt) = (Box::new(delivery), Some(attempt));
-            crate::record::Settled { account: AccountNo(1), destination, delivery, attempt }
+            crate::record::Settled { account: AccountNo(1), destination, delivery, attempt, epoch: None }
         });
         let settled = settled.collect();
         store.accept(Accept { now: START, events, idempotency: None, outbox: None }).await.unwrap();

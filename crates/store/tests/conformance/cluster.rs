@@ -14,7 +14,7 @@ use tidegate_store::cluster::{Cluster, News};
 use tidegate_store::event::{Accept, Accepted, ExternalId, IdempotencyKey, Item, NewEvent, NewReplay};
 use tidegate_store::job::{Job, JobKind, JobState};
 use tidegate_store::lane::{Of, Waiting};
-use tidegate_store::record::{LaneSave, Record};
+use tidegate_store::record::{LaneSave, Record, Settled};
 use tidegate_store::{AccountNo, DestinationNo, Store, StoreError};
 
 use crate::fixture::{Bench, Commits, OK, START, delivery_id, later, new_account};
@@ -227,6 +227,38 @@ async fn results_of_a_stale_node_are_refused_and_counted() {
     }
 }
 
+/// Goal: what came about before a node lost a slot is refused, though it has the slot again when that is written.
+#[tokio::test]
+async fn results_of_an_earlier_tenure_are_refused() {
+    let pair = Pair::new().await;
+    let deliveries = pair.first.deliver(1, 1, 2, START).await;
+    let slot = Slot::new(1);
+    let earlier = pair.a().renew(false).await.unwrap().roll.slots[slot.index()].epoch;
+    pair.a().give_back(vec![slot], true).await.unwrap();
+    let current = pair.a().claim(vec![slot]).await.unwrap()[0].epoch;
+    let settled = |delivery, epoch| Settled {
+        epoch: Some(epoch),
+        ..pair.first.settled(1, 1, delivery, OK, later(5))
+    };
+    let save = |state: &[u8], epoch| LaneSave {
+        destination: DestinationNo(1),
+        state: Some(state.to_vec()),
+        timeouts: None,
+        in_flight: 0,
+        epoch: Some(epoch),
+    };
+    let settled = vec![settled(&deliveries[0], earlier), settled(&deliveries[1], current)];
+    let lanes = vec![save(b"current", current), save(b"earlier", earlier)];
+    pair.first.store.record(Record { now: later(5), settled, lanes, ..Record::default() });
+    pair.first.wait_for(|commit| commit.stale == 1).await;
+    for (delivery, ended) in deliveries.iter().zip([false, true]) {
+        let found = pair.first.store.delivery(AccountNo(1), delivery.id).await.unwrap().unwrap();
+        assert_eq!(found.finished_at.is_some(), ended);
+    }
+    let lanes = pair.second.lanes(vec![DestinationNo(1)]).await.unwrap();
+    assert_eq!(lanes[0].state.as_deref(), Some(&b"current"[..]));
+}
+
 /// Goal: a node whose place was given to another writes nothing more, and says so.
 #[tokio::test]
 async fn a_node_whose_place_was_given_away_is_broken() {
@@ -414,6 +446,7 @@ async fn lanes_of_others_can_be_looked_at() {
         state: Some(state.to_vec()),
         timeouts: Some(b"learned".to_vec()),
         in_flight,
+        epoch: None,
     };
     for (at, state, in_flight) in [(5, &b"one"[..], 3), (9, &b"two"[..], 7)] {
         let lanes = vec![save(state, in_flight)];

@@ -44,6 +44,7 @@ async fn what_is_final_stays_so_but_its_attempt_is_written_down(engine: Engine) 
         destination: DestinationNo(1),
         delivery: Box::new(withdrawn.clone()),
         attempt: None,
+        epoch: None,
     };
     bench.record(Record { now: later(5), settled: vec![settled], ..Record::default() }).await;
     bench.settle(1, 1, std::slice::from_ref(&delivery), OK, later(9)).await;

@@ -131,6 +131,7 @@ async fn fill(bench: &Bench, backlog: &[Sketch]) -> Vec<(u32, Delivery)> {
         destination: DestinationNo(*destination),
         delivery: Box::new(delivery.clone()),
         attempt: None,
+        epoch: None,
     });
     bench.record(Record { now: START, settled: settled.collect(), ..Record::default() }).await;
     all

@@ -21,6 +21,7 @@ fn lane(destination: u32, state: &[u8], timeouts: Option<&[u8]>) -> LaneSave {
         state: Some(state.to_vec()),
         timeouts: timeouts.map(<[u8]>::to_vec),
         in_flight: 2,
+        epoch: None,
     }
 }
 

@@ -7,7 +7,7 @@ use tidegate_core::outcome::Outcome;
 use tidegate_core::time::Millis;
 use tidegate_engine::dispatcher::{Dispatcher, Input};
 
-use super::{Event, Note, Observer, Op, Sim};
+use super::{Commit, Event, Note, Observer, Op, Sim};
 use crate::backing::Restarted;
 
 /// By then lanes have been stored anew after the clock was set.
@@ -89,7 +89,16 @@ impl<O: Observer> Sim<O> {
             self.publish(publisher);
         }
         self.inbox.push_back(Input::Wake);
-        self.plan_fault(self.faults.crash_every, Event::Crash);
+        if !self.healed && self.faults.storms > 0.0 && self.chance.happens(self.faults.storms) {
+            // Within the time that the first commit takes.
+            let soon = match self.commit {
+                Commit::Instant => 0,
+                Commit::Grouped(latency) => self.chance.below(latency.get().max(1).unsigned_abs()),
+            };
+            self.plan_at(self.mono + soon.cast_signed(), Event::Crash);
+        } else {
+            self.plan_fault(self.faults.crash_every, Event::Crash);
+        }
     }
 
     pub(super) fn set_clock(&mut self) {

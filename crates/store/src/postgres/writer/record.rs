@@ -31,8 +31,11 @@ pub(super) fn attempts(work: &Work) -> impl Iterator<Item = &StoredAttempt> {
 }
 
 /// How many results in a record belong to another node by now.
-pub(super) fn stale_results(record: &Record, stale: &BTreeSet<u8>) -> usize {
-    record.settled.iter().filter(|settled| stale.contains(&slot(settled.destination))).count()
+pub(super) fn stale_results(record: &Record, stale: &BTreeSet<u8>, slots: &Slots) -> usize {
+    let is_stale = |settled: &&Settled| {
+        stale.contains(&slot(settled.destination)) || !slots.is_current(settled.destination, settled.epoch)
+    };
+    record.settled.iter().filter(is_stale).count()
 }
 
 /// What the results of a group come to, by the numbers of their deliveries.
@@ -60,7 +63,8 @@ impl<'a> Settling<'a> {
         touched.extend(accepted.filter(|destination| !slots.is_foreign(*destination)).map(slot));
         for record in records(group) {
             touched.extend(record.lanes.iter().map(|lane| slot(lane.destination)));
-            for settled in &record.settled {
+            let current = |settled: &&Settled| slots.is_current(settled.destination, settled.epoch);
+            for settled in record.settled.iter().filter(current) {
                 let seq = codec::seq(settled.delivery.id.sequence());
                 touched.insert(slot(settled.destination));
                 owned.insert(seq, slots.of(settled.destination));

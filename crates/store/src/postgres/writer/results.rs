@@ -61,7 +61,7 @@ impl Writer {
     ) -> Result<(), Failure> {
         let owns = |destination: DestinationNo| !stale.contains(&slot(destination));
         for settled in record.settled.iter() {
-            if !owns(settled.destination) {
+            if !owns(settled.destination) || !self.slots.is_current(settled.destination, settled.epoch) {
                 self.shared.refused_stale(1);
                 continue;
             }
@@ -73,6 +73,9 @@ impl Writer {
             }
         }
         for lane in record.lanes.iter().filter(|lane| owns(lane.destination)) {
+            if !self.slots.is_current(lane.destination, lane.epoch) {
+                continue;
+            }
             if let Some(state) = &lane.state {
                 let account = match self.counts.account_of(lane.destination) {
                     Some(account) => account,
