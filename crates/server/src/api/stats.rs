@@ -22,7 +22,7 @@ use crate::auth::{Call, Viewer};
 /// Lanes looked at in one go: the engine stands still meanwhile.
 const LANES_AT_ONCE: usize = 500;
 /// Destinations that are asked for their oldest delivery.
-const MAX_OLDEST: usize = 100;
+const MAX_OLDEST: usize = 30;
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -172,7 +172,7 @@ fn latest(visitor: &Visitor, tab: &str, title: &str, list: &List<Delivery>, coun
                         th scope="row" {
                             a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) }
                         }
-                        td { (log::destination(visitor, item)) }
+                        td.name { (log::destination(visitor, item)) }
                         td.text {
                             (ui::said(&visitor.clock, item.final_reason.as_deref().unwrap_or_default()))
                         }

@@ -194,7 +194,7 @@ fn backlog(clock: &Clock, facts: &Facts) -> Markup {
                 (None, Some(what)) => p.forecast { "Not by itself: " (ui::said(clock, what)) "." },
                 (None, None) => p.forecast { "Nobody can say when it will be drained." },
             }
-            @if let Some(at) = opens_at.filter(|at| at.0 > clock.now) {
+            @if let Some(at) = opens_at.filter(|at| at.0 > clock.now + Millis::seconds(1)) {
                 p { "Sending begins " (ui::until(clock, at)) "." }
             }
         }

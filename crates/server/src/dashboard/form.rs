@@ -35,6 +35,7 @@ impl Values {
         self.some(name).is_some()
     }
     /// Adds a value.
+    #[expect(clippy::needless_pass_by_value, reason = "callers give numbers and text alike")]
     pub(super) fn put(&mut self, name: impl Into<String>, value: impl ToString) {
         self.0.push((name.into(), value.to_string()));
     }

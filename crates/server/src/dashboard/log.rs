@@ -215,19 +215,19 @@ fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
         div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows {
             thead {
                 tr {
-                    th scope="col" { "Accepted" } th scope="col" { "Event type" }
-                    th scope="col" { "Destination" } th scope="col" { "Status" }
+                    th scope="col" { "Accepted" } th scope="col" { "Status" }
+                    th scope="col" { "Event type" } th scope="col" { "Destination" }
                     th scope="col" { "Why, until when" } th scope="col" { "Attempts" }
                 }
             }
             tbody { @for item in items { tr {
                 td { (ui::moment(clock, item.created_at)) }
+                td { (ui::state(&item.status)) }
                 th scope="row" {
                     a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) }
                     @if item.replay_of.is_some() { small { " replay" } }
                 }
-                td { (destination(visitor, item)) }
-                td { (ui::state(&item.status)) }
+                td.name { (destination(visitor, item)) }
                 td.text { (why(visitor, item)) }
                 td.number {
                     (item.attempts_used)
@@ -293,16 +293,16 @@ async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
                 div.scroll tabindex="0" role="region" aria-label="Events" { table.rows {
                     thead {
                         tr {
-                            th scope="col" { "Accepted" } th scope="col" { "Event type" }
-                            th scope="col" { "Status" } th scope="col" { "Destinations" }
+                            th scope="col" { "Accepted" } th scope="col" { "Status" }
+                            th scope="col" { "Event type" } th scope="col" { "Destinations" }
                             th scope="col" { "Expires" } th scope="col" { "Your id" }
                             th scope="col" { "Size" }
                         }
                     }
                     tbody { @for event in &found.items { tr {
                         td { (ui::moment(clock, event.created_at)) }
-                        th scope="row" { a href={ "/events/" (event.id) } { (event.event_type) } }
                         td { (ui::state(&event.status)) }
+                        th scope="row" { a href={ "/events/" (event.id) } { (event.event_type) } }
                         td.number { (event.routed) }
                         td.number { (dash(event.expires_at)) }
                         td { @if let Some(id) = &event.external_event_id { code { (id) } } @else { "–" } }

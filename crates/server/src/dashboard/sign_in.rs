@@ -27,7 +27,7 @@ pub(super) async fn show(Query(Next { next }): Query<Next>) -> Response {
 
 /// Judges a key, and gives a session for it.
 pub(super) async fn enter(State(dashboard): State<Dashboard>, request: Request) -> Page {
-    if !is_ours(request.headers()) {
+    if !is_ours(request.headers(), request.uri()) {
         return Err(NoPage::Forged);
     }
     let secure = is_secure(request.headers());
@@ -58,7 +58,7 @@ pub(super) async fn enter(State(dashboard): State<Dashboard>, request: Request) 
 
 /// Ends the session in this browser.
 pub(super) async fn leave(request: Request) -> Page {
-    if !is_ours(request.headers()) {
+    if !is_ours(request.headers(), request.uri()) {
         return Err(NoPage::Forged);
     }
     Ok(give(see("/sign-in"), &no_cookie(is_secure(request.headers()))))

@@ -5,7 +5,7 @@ use std::fmt;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{CONTENT_TYPE, HOST, LOCATION, ORIGIN};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
 use tidegate_core::time::Timestamp;
@@ -164,7 +164,7 @@ impl FromRequest<Dashboard> for Posted {
 
     async fn from_request(request: Request, dashboard: &Dashboard) -> Result<Self, NoPage> {
         let (mut parts, body) = request.into_parts();
-        if !is_ours(&parts.headers) {
+        if !is_ours(&parts.headers, &parts.uri) {
             return Err(NoPage::Forged);
         }
         let visitor = Visitor::from_request_parts(&mut parts, dashboard).await?;
@@ -187,15 +187,15 @@ pub(super) async fn read_form(request: Request) -> Result<Values, NoPage> {
 }
 
 /// Whether a browser says that a post comes from a page of this server. One that says nothing is judged by its form alone.
-pub(super) fn is_ours(headers: &HeaderMap) -> bool {
+pub(super) fn is_ours(headers: &HeaderMap, uri: &Uri) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let fetched = text("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none");
-    let host = text(HOST.as_str());
+    // A proxy may tell of another host than its own; no page elsewhere can make a browser send that.
+    let hosts = [text(HOST.as_str()), text("x-forwarded-host"), uri.authority().map(|host| host.as_str())];
     let origin = text(ORIGIN.as_str());
     let same = origin.is_none_or(|origin| {
         let from = origin.split_once("://").map(|(_, from)| from);
-        // A proxy may change the host that we see; then the browser's own word must do.
-        from.is_some() && (from == host || text("sec-fetch-site") == Some("same-origin"))
+        from.is_some() && (hosts.contains(&from) || text("sec-fetch-site") == Some("same-origin"))
     });
     fetched && same
 }
@@ -206,7 +206,7 @@ pub(super) fn is_secure(headers: &HeaderMap) -> bool {
     forwarded.is_some_and(|proto| proto.split(',').next().is_some_and(|first| first.trim() == "https"))
 }
 
-fn origin(headers: &HeaderMap, uri: &axum::http::Uri, listen: &str) -> String {
+fn origin(headers: &HeaderMap, uri: &Uri, listen: &str) -> String {
     let allowed = |host: &&str| {
         !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]".contains(&byte))
     };
@@ -242,10 +242,11 @@ mod tests {
             for (name, value) in pairs {
                 headers.insert(*name, HeaderValue::from_static(value));
             }
-            is_ours(&headers)
+            is_ours(&headers, &Uri::default())
         };
         assert!(ours(&[("host", "a:1"), ("origin", "http://a:1"), ("sec-fetch-site", "same-origin")]));
         assert!(ours(&[("host", "inside"), ("origin", "https://a"), ("sec-fetch-site", "same-origin")]));
+        assert!(ours(&[("host", "inside"), ("x-forwarded-host", "a"), ("origin", "https://a")]));
         assert!(ours(&[("host", "a:1")]), "no browser");
         assert!(!ours(&[("host", "a:1"), ("origin", "http://b")]));
         assert!(!ours(&[("host", "a:1"), ("origin", "null")]));

@@ -110,6 +110,12 @@ pub(super) fn span(length: Millis) -> String {
     }
 }
 
+/// The same for so many milliseconds of an axis.
+#[expect(clippy::cast_possible_truncation, reason = "a float as large as this saturates")]
+pub(super) fn span_of(ms: f64) -> String {
+    span(Millis::new(ms.round() as i64))
+}
+
 /// `in 5 min`, `12 s ago`.
 pub(super) fn from_now(now: Timestamp, at: Timestamp) -> String {
     let whole = |length: Millis| Millis::seconds((length.get() + 500) / 1_000);

@@ -25,7 +25,7 @@ const LANES_AT_ONCE: usize = 500;
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DirectoryQuery {
-    /// Whose name, URL, id or external id contains this, whatever its case.
+    /// Whose name, URL or external id contains this, or whose id begins so, whatever its case.
     search: Option<String>,
     /// With this status now.
     #[param(inline)]
@@ -151,7 +151,8 @@ fn contains(entry: &DestinationEntry, search: &str) -> bool {
     document.name.to_lowercase().contains(search)
         || document.url.to_lowercase().contains(search)
         || entry.row.external_id.as_deref().is_some_and(|id| id.to_lowercase().contains(search))
-        || entry.row.id.to_string().to_lowercase().contains(search)
+        // Only who brings the beginning of an id means one.
+        || search.starts_with("dst_") && entry.row.id.to_string().to_lowercase().starts_with(search)
 }
 
 fn key(app: &App, sort: Sort, entry: &DestinationEntry, look: Look) -> Key {

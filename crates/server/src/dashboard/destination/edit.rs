@@ -52,7 +52,7 @@ pub(super) async fn create(Posted { visitor, values }: Posted) -> Page {
     let mut document = fields::document(&values);
     // What is left empty is the API's to fill in.
     if let Some(document) = document.as_object_mut() {
-        let kept = |name: &str, value: &Value| !value.is_null() && !(name == "name" && value == "");
+        let kept = |name: &str, value: &Value| !(value.is_null() || name == "name" && value == "");
         document.retain(|name, value| kept(name, value));
     }
     let made: Result<Destination, Refused> = visitor.api.post("/v1/destinations", &document).await;

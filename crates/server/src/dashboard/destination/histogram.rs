@@ -56,7 +56,7 @@ pub(super) fn draw(latency: &Latency, timeout: &Timeout) -> Markup {
                 line.axis x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM) {}
                 @for ms in ticks.into_iter().filter(|ms| *ms > fastest && *ms < slowest) {
                     text.tick x=(px(x(ms))) y=(BOTTOM + 13.0) text-anchor="middle" {
-                        (words::span(Millis::new(ms as i64)))
+                        (words::span_of(ms))
                     }
                 }
                 @for (name, at, row) in lines {

@@ -47,7 +47,7 @@ pub(super) fn draw(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> M
                 @for ms in SCALE {
                     line.grid x1=(LEFT) x2=(px(axis.right)) y1=(px(y(ms))) y2=(px(y(ms))) {}
                     text.tick x=(LEFT - 5.0) y=(px(y(ms) + 3.5)) text-anchor="end" {
-                        (words::span(Millis::new(ms as i64)))
+                        (words::span_of(ms))
                     }
                 }
                 @for attempt in &recent {

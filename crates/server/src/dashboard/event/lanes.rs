@@ -5,7 +5,7 @@ use tidegate_core::time::{Millis, Timestamp};
 
 use super::Lane;
 use crate::dashboard::chart::{TimeAxis, mark, px};
-use crate::dashboard::visitor::Visitor;
+use crate::dashboard::visitor::{Clock, Visitor};
 use crate::dashboard::wire::{At, Moment};
 use crate::dashboard::{ui, words};
 
@@ -16,6 +16,8 @@ const TOP: f64 = 6.0;
 /// A picture is never of less than this, so that milliseconds do not look like minutes.
 const SHORTEST: Millis = Millis::seconds(2);
 
+/// What a name takes.
+const NAME: f64 = 76.0;
 /// What began within this was found when the page was made.
 const JUST_NOW: Millis = Millis::new(200);
 
@@ -67,7 +69,11 @@ fn row(visitor: &Visitor, axis: &TimeAxis, top: f64, lane: &Lane) -> Markup {
     html! {
         text.label x=(LEFT - 10.0) y=(px(middle + 4.0)) text-anchor="end" { (name) }
         line.way x1=(px(axis.x(delivery.created_at.0))) x2=(px(axis.x(over))) y1=(px(middle)) y2=(px(middle)) {}
-        @for (moment, until) in waits { (wait(clock, axis, middle, moment, until)) }
+        @for (place, (moment, until)) in waits.iter().enumerate() {
+            // Where two names would stand on one another, the first says it; the other is told by its mark.
+            @let named = waits[..place].iter().all(|(before, _)| axis.x(before.at.0) + NAME < axis.x(moment.at.0));
+            (wait(clock, axis, middle, moment, *until, named))
+        }
         @for attempt in &lane.story.attempts {
             @let took = words::span(Millis::new(attempt.response_time_ms));
             @let words = format!("attempt {}: {} after {took}", attempt.number, attempt.outcome.replace('_', " "));
@@ -86,13 +92,7 @@ fn row(visitor: &Visitor, axis: &TimeAxis, top: f64, lane: &Lane) -> Markup {
     }
 }
 
-fn wait(
-    clock: &crate::dashboard::visitor::Clock,
-    axis: &TimeAxis,
-    middle: f64,
-    moment: &Moment,
-    until: At,
-) -> Markup {
+fn wait(clock: &Clock, axis: &TimeAxis, middle: f64, moment: &Moment, until: At, named: bool) -> Markup {
     let (left, right) = (axis.x(moment.at.0), axis.x(until.0));
     let (_, tone, word) = words::state(&moment.status);
     html! {
@@ -102,7 +102,7 @@ fn wait(
                 (ui::shown(clock, until.0, "%H:%M:%S")) ": " (moment.detail)
             }
             rect x=(px(left)) y=(px(middle - 8.0)) width=(px((right - left).max(1.0))) height="16" {}
-            @if right - left > 70.0 { text.tick x=(px(left + 4.0)) y=(px(middle + 14.0)) { (word) } }
+            @if named && right - left > NAME { text.tick x=(px(left + 4.0)) y=(px(middle + 14.0)) { (word) } }
         }
     }
 }

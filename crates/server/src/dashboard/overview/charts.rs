@@ -43,7 +43,7 @@ fn three(clock: &Clock, steps: &[Hour], length: Millis, step: Millis) -> Markup 
             (lines("Response time", clock, span, &[
                 Line { name: "p50", class: "one", points: some(&|hour| hour.p50_ms.map(|ms| ms as f64)) },
                 Line { name: "p99", class: "two", points: some(&|hour| hour.p99_ms.map(|ms| ms as f64)) },
-            ], 10.0, |ms| words::span(Millis::new(ms.round() as i64))))
+            ], 10.0, words::span_of))
         }
     }
 }
