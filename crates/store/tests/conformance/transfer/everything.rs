@@ -142,6 +142,7 @@ async fn results(bench: &Bench) {
         destination: DestinationNo(1),
         delivery: Box::new(withdrawn),
         attempt: None,
+        epoch: None,
     };
     bench.record(Record { now, settled: vec![answered, withdrawn], ..Record::default() }).await;
 }
@@ -186,6 +187,7 @@ async fn logs_and_lanes(bench: &Bench) {
         state: Some(state.to_vec()),
         timeouts: timeouts.map(<[u8]>::to_vec),
         in_flight: 0,
+        epoch: None,
     };
     let record = Record {
         now: END,
