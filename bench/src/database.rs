@@ -53,9 +53,23 @@ impl Database {
     /// A new database: where a server finds it.
     pub(crate) fn fresh(&self) -> Result<String> {
         let name = format!("bench_{}", self.made.fetch_add(1, Ordering::Relaxed));
-        let (port, sql) = (self.port.to_string(), format!("create database {name}"));
-        self.run("psql", &["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-qX", "-c", &sql])?;
-        Ok(format!("postgres://postgres@127.0.0.1:{port}/{name}"))
+        self.sql(&format!("create database {name}"))?;
+        Ok(format!("postgres://postgres@127.0.0.1:{}/{name}", self.port))
+    }
+
+    /// Bytes of all databases.
+    pub(crate) fn bytes(&self) -> Result<f64> {
+        Ok(self.sql("select sum(pg_database_size(oid)) from pg_database")?.trim().parse()?)
+    }
+
+    /// Bytes that it has written to its log so far.
+    pub(crate) fn log_bytes(&self) -> Result<f64> {
+        Ok(self.sql("select pg_current_wal_lsn() - '0/0'::pg_lsn")?.trim().parse()?)
+    }
+
+    fn sql(&self, sql: &str) -> Result<String> {
+        let port = self.port.to_string();
+        self.run("psql", &["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-qAtX", "-c", sql])
     }
 
     /// CPU time of all its processes so far, in seconds: those that are gone were counted by the first when they ended.
@@ -84,10 +98,10 @@ impl Database {
         command
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<()> {
-        let Output { status, stderr, .. } = self.command(program, arguments).output()?;
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
+        let Output { status, stdout, stderr } = self.command(program, arguments).output()?;
         ensure!(status.success(), "{program}: {}", String::from_utf8_lossy(&stderr));
-        Ok(())
+        Ok(String::from_utf8_lossy(&stdout).into_owned())
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the tests need beside the Rust toolchain: a C compiler, PostgreSQL, Python and Node.js from Debian, and below `target/` the
-//! packages that `crates/server/tests/interop` names, at the versions it names.
+//! What the tests need beside the Rust toolchain: a C compiler, PostgreSQL, Python, Node.js and a browser from Debian, and
+//! below `target/` the packages that `crates/server/tests/interop` names, at the versions it names.
 //!
 //! The package managers fetch from wherever this machine has them fetch from. A second run finds everything in place and
 //! starts nothing but a few `--version`s.
@@ -21,6 +21,8 @@ const SYSTEM: &[(&[&str], &[&str])] = &[
     (&["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"], &["libfaketime"]),
     (&["node", "--version"], &["nodejs"]),
     (&["npm", "--version"], &["npm"]),
+    (&["chromium", "--version"], &["chromium"]),
+    (&["chromedriver", "--version"], &["chromium-driver"]),
 ];
 
 /// Where the tests find what was installed for them.

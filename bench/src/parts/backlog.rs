@@ -16,12 +16,14 @@ const SLOTS: u64 = 256;
 const MOST: f64 = 10.0;
 
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
-    let (bench, _database) = bench.on_postgres()?;
+    let (bench, database) = bench.on_postgres()?;
     let bench = Bench { scale: bench.backlog, ..bench };
+    let empty = database.bytes()?;
     let Filled { mut service, sink, mut rows, receiver: _receiver } = beside_empty(&bench).await?;
     for row in &mut rows {
         row.what = row.what.replace("scale:", "backlog:");
     }
+    let per_delivery = (database.bytes()? - empty) / bench.scale as f64;
     let began = now();
     let second = service.start_beside("second").await?;
     let started = began.elapsed().as_secs_f64();
@@ -36,6 +38,7 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
     one_arrives(&bench, &second, &sink).await?;
     let delivered = began.elapsed().as_secs_f64();
     rows.extend([
+        Row::note("backlog: bytes in the database for each delivery that waits", per_delivery, ""),
         Row::note("backlog: start of a second node, until ready", started, "s").required(Bound::AtMost(MOST)),
         Row::note("backlog: … until it works its share", shared, "s"),
         Row::note("backlog: kill -9 of the first, until the second has all slots", taken, "s")

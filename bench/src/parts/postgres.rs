@@ -15,13 +15,14 @@ const P99: f64 = 15.0;
 
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let (bench, database) = bench.on_postgres()?;
-    let (mut plain, mut runs, mut database_cpu) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut plain, mut runs, mut database_cpu, mut log) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         plain.push(limits::plain(bench.stack).await?);
-        let before = database.cpu_seconds();
+        let (before, log_before) = (database.cpu_seconds(), database.log_bytes()?);
         let run = serve::in_batches(&bench).await?;
         let events = run.accepted * bench.publish.as_secs_f64();
         database_cpu.push((database.cpu_seconds() - before) / events * 1_000.0);
+        log.push((database.log_bytes()? - log_before) / events);
         runs.push(run);
     }
     let mut idle = idle::run(&bench).await?;
@@ -33,6 +34,7 @@ pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
         Row::note("  accepted", middle(&runs, |run| run.accepted), "/s"),
         Row::note("  CPU of the server per 1,000 events", middle(&runs, |run| run.cpu), "s"),
         Row::note("  CPU of PostgreSQL per 1,000 events", median(&mut database_cpu), "s"),
+        Row::note("  bytes of PostgreSQL's log per event", median(&mut log), ""),
         Row::note("  events per commit", middle(&runs, |run| run.per_commit), ""),
         Row::note("  deliveries received twice", runs.iter().map(|run| run.repeated).sum(), ""),
         Row::note("PostgreSQL: idle, publish → received, p50", idle.latency(0.5), "ms")

@@ -44,6 +44,7 @@ use crate::clock::Clock;
 use crate::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId, Presence, Sending};
 use crate::metrics::Metrics;
 use crate::notice::Notice;
+use crate::pulse::Pulse;
 use crate::sender::{Answer, Sender};
 use crate::tenancy::Tenancy;
 use crate::wish::Wish;
@@ -84,6 +85,8 @@ pub(crate) struct Driver {
     lanes: Lanes,
     messages: Messages,
     recorder: Recorder,
+    /// What happened lately, for people who look.
+    pulse: Pulse,
     effects: Vec<Effect>,
     inbox: mpsc::UnboundedReceiver<Arrival>,
     /// For the tasks that the driver starts.
@@ -122,6 +125,7 @@ impl Driver {
             lanes: Lanes::default(),
             messages: Messages::default(),
             recorder: Recorder::default(),
+            pulse: Pulse::default(),
             effects: Vec::new(),
             inbox,
             outbox,
@@ -238,8 +242,10 @@ impl Driver {
     }
 
     fn accepted(&mut self, event: NewEvent) {
-        let NewEvent { message, deliveries, .. } = event;
+        let now = self.timestamp();
+        let NewEvent { account, message, deliveries, .. } = event;
         Metrics::count(&self.parts.metrics.deliveries_accepted, deliveries.len());
+        self.pulse.accepted(account, now, deliveries.len());
         let open = |(destination, delivery): &&(DestinationNo, Delivery)| {
             !delivery.status.is_final() && self.here(*destination).is_some()
         };
@@ -263,7 +269,9 @@ impl Driver {
     }
 
     fn answered(&mut self, lane: LaneId, sending: &Sending, answer: Answer) {
-        self.parts.metrics.attempt(&answer.report.outcome, answer.report.elapsed);
+        let (outcome, took) = (&answer.report.outcome, answer.report.elapsed);
+        self.parts.metrics.attempt(outcome, took);
+        self.pulse.attempted(self.lanes.get(lane).account, self.timestamp(), outcome, took);
         let input = Input::Finished {
             lane,
             delivery: sending.delivery,
@@ -289,7 +297,8 @@ impl Driver {
                 self.recorder.then(move || drop(left.send(left_over)));
             }
             Order::Look(look) => {
-                look(&View { now: self.now(), dispatcher: &self.dispatcher, lanes: &self.lanes });
+                let (dispatcher, lanes, pulse) = (&self.dispatcher, &self.lanes, &self.pulse);
+                look(&View { now: self.now(), dispatcher, lanes, pulse });
             }
             Order::Go => {
                 self.started = true;

@@ -23,6 +23,7 @@ mod membership;
 pub mod metrics;
 pub mod notice;
 mod orders;
+pub mod pulse;
 mod reading;
 pub mod resolver;
 pub mod sender;

@@ -11,7 +11,7 @@ pub(crate) mod deliveries;
 mod destinations;
 pub(crate) mod error;
 pub(crate) mod etag;
-mod event_types;
+pub(crate) mod event_types;
 mod events;
 pub(crate) mod extract;
 mod health;

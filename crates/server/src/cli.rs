@@ -5,6 +5,7 @@
 
 mod config;
 mod doctor;
+mod migrate;
 mod progress;
 mod serve;
 mod simulate;
@@ -33,6 +34,7 @@ enum Command {
     Config(config::Args),
     /// Look at everything that a server needs, and say how to mend what is wrong.
     Doctor(Box<serve::Settings>),
+    Migrate(migrate::Args),
     /// Show what a policy would do to a given traffic, before anyone applies it.
     Simulate(simulate::Args),
 }
@@ -52,6 +54,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Serve(settings)) => serve::run(&settings),
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Doctor(settings)) => doctor::run(&settings),
+        Some(Command::Migrate(args)) => migrate::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args),
         None => serve::run(&cli.settings),
     };

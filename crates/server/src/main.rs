@@ -5,6 +5,7 @@ mod auth;
 mod catalogue;
 mod cli;
 mod config;
+mod dashboard;
 mod jobs;
 mod policy;
 mod secrets;

@@ -122,9 +122,13 @@ impl Secrets {
         destination: DestinationId,
         plain: &[u8],
     ) -> Result<Vec<u8>, SecretsError> {
+        self.seal_for(&owner(account, destination), plain)
+    }
+
+    /// Seals `plain` for a purpose: it opens for no other.
+    pub(crate) fn seal_for(&self, bound: &str, plain: &[u8]) -> Result<Vec<u8>, SecretsError> {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).map_err(|error| SecretsError::Random(error.to_string()))?;
-        let bound = owner(account, destination);
         let payload = Payload { msg: plain, aad: bound.as_bytes() };
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| SecretsError::Damaged)?;
         Ok([&[FORMAT][..], &self.fingerprint, &nonce, &sealed].concat())
@@ -140,6 +144,11 @@ impl Secrets {
         }
     }
 
+    /// The fingerprint of the key under which something is sealed.
+    pub(crate) fn fingerprint_of(sealed: &[u8]) -> Option<String> {
+        sealed.get(1..=FINGERPRINT).filter(|_| sealed[0] == FORMAT).map(hex)
+    }
+
     /// Opens what [`seal`](Self::seal) made for the same destination.
     pub(crate) fn open(
         &self,
@@ -147,6 +156,11 @@ impl Secrets {
         destination: DestinationId,
         sealed: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, SecretsError> {
+        self.open_for(&owner(account, destination), sealed)
+    }
+
+    /// Opens what [`seal_for`](Self::seal_for) made for the same purpose.
+    pub(crate) fn open_for(&self, bound: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SecretsError> {
         let (format, rest) = sealed.split_first().ok_or(SecretsError::Damaged)?;
         let (fingerprint, rest) = rest.split_at_checked(FINGERPRINT).ok_or(SecretsError::Damaged)?;
         let (nonce, message) = rest.split_first_chunk::<NONCE>().ok_or(SecretsError::Damaged)?;
@@ -156,7 +170,6 @@ impl Secrets {
         if fingerprint != self.fingerprint {
             return Err(SecretsError::OtherKey { stored: hex(fingerprint), given: self.fingerprint() });
         }
-        let bound = owner(account, destination);
         let payload = Payload { msg: message, aad: bound.as_bytes() };
         let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| SecretsError::Damaged)?;
         Ok(Zeroizing::new(plain))
@@ -190,6 +203,8 @@ mod tests {
         }
         assert!(!sealed.windows(7).any(|part| part == b"whsec_x"));
         assert_ne!(sealed, secrets.seal(ACCOUNT, DESTINATION, b"whsec_x").unwrap());
+        assert_eq!(Secrets::fingerprint_of(&sealed), Some(secrets.fingerprint()));
+        assert_eq!(Secrets::fingerprint_of(&sealed[..5]), None);
     }
 
     #[test]

@@ -33,6 +33,7 @@ use crate::api::{self, App, Parts};
 use crate::auth::Auth;
 use crate::catalogue::Catalogue;
 use crate::config::Config;
+use crate::dashboard;
 use crate::jobs::{self, Jobs};
 use crate::policy::Compiler;
 use crate::secrets::Secrets;
@@ -78,7 +79,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     if let Some(key) = greeting {
         bootstrap::greet(&key, address)?;
     }
-    let server = http::Server::new(listener, api::router(app), &config)?;
+    let server = http::Server::new(listener, dashboard::beside(api::router(app.clone()), app), &config)?;
     let left = tokio::select! {
         left = server.run(signals.stop()) => left,
         // What is acknowledged is safe; only a fresh start finds out what else is.

@@ -30,7 +30,7 @@ pub(crate) use client::{Answer, Client, NoAnswer};
 pub(crate) use dice::Dice;
 pub(crate) use postgres::Postgres;
 pub(crate) use receiver::{Received, Receiver, Reply};
-pub(crate) use server::Server;
+pub(crate) use server::{Server, free_port};
 pub(crate) use watch::Watch;
 
 /// So many seconds.

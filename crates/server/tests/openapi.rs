@@ -30,7 +30,10 @@ const ROUTES: &str = "
     /v1/destinations/{}/test                 post
     /v1/destinations/{}/rotate-secret        post
     /v1/destinations/{}/latency              get
+    /v1/destinations/{}/forecast             get
+    /v1/destinations/{}/preview              post
     /v1/destinations/{}/holds                get
+    /v1/destinations/{}/notices              get
     /v1/destinations/{}/attempts             get
     /v1/settings                             get patch
     /v1/audit-log                            get
@@ -49,6 +52,7 @@ const ROUTES: &str = "
     /v1/replays/{}                           get delete
     /v1/cancellations                        post
     /v1/stats                                get
+    /v1/stats/ended                          get
     /v1/stream                               get
     /v1/nodes                                get
     /healthz                                 get
@@ -124,6 +128,7 @@ async fn the_document_says_what_the_server_takes() {
         "cancellations",
         "destinations/{id}/attempts",
         "destinations/{id}/holds",
+        "destinations/{id}/notices",
     ] {
         let there = parameters(&format!("/v1/{path}"), "get");
         assert!(["limit", "cursor", "total"].iter().all(|name| there.contains(*name)), "{path}: {there:?}");

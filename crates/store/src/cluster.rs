@@ -254,6 +254,14 @@ impl Cluster {
         }
     }
 
+    /// The same for events that an application has put into the outbox and wants to be told of.
+    pub async fn published(&self) {
+        match &self.shared.node {
+            Some(node) => node.published.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// The end, after the store has been closed: gives back whatever is left, and the seat. [`Store::close`](crate::Store)
     /// does that, too.
     pub async fn leave(&self) -> Result<(), StoreError> {
@@ -328,6 +336,7 @@ pub(crate) struct Node {
     pub(crate) asks: Queue<Ask>,
     /// Somebody else has something.
     pub(crate) heard: Notify,
+    pub(crate) published: Notify,
     pub(crate) freed: Notify,
     pub(crate) closing: watch::Sender<bool>,
     epochs: RwLock<Epochs>,
@@ -366,6 +375,7 @@ impl Node {
             seat,
             asks: Queue::new(),
             heard: Notify::new(),
+            published: Notify::new(),
             freed: Notify::new(),
             closing: watch::Sender::new(false),
             epochs: RwLock::new(Epochs([None; SLOTS as usize])),

@@ -36,6 +36,7 @@ mod sql;
 pub mod sqlite;
 pub mod stats;
 mod store;
+pub mod transfer;
 mod verbs;
 mod work;
 mod writer;

@@ -25,6 +25,7 @@ mod retention;
 mod shared_work;
 mod slots;
 mod sql;
+mod transfer;
 mod value;
 mod writer;
 
@@ -34,4 +35,8 @@ pub(crate) use lanes::lanes_of_slots;
 pub(crate) use link::Link;
 pub use open::Options;
 pub(crate) use outbox::{count_refused_outbox, outbox, refuse_outbox, refused_outbox};
-pub(crate) use shared_work::{adopt_jobs, agreed, clock, order_is_open, orders_of_slots};
+pub(crate) use shared_work::{
+    KEY_FINGERPRINT, adopt_jobs, agreed, clock, key_mark, order_is_open, orders_of_slots,
+};
+pub(crate) use transfer::Target;
+pub(crate) use value::Rows;

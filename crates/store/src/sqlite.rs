@@ -13,6 +13,7 @@ mod plans;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod writer;
 
 pub use crate::open::Opened;
@@ -20,3 +21,4 @@ pub(crate) use connection::cell;
 pub(crate) use failure::of_read;
 pub use open::Options;
 pub(crate) use sql::{ATTEMPTS_UNFILED, COUNT_ATTEMPTS_UNFILED};
+pub(crate) use transfer::Origin;

@@ -111,8 +111,8 @@ impl Store {
     /// Whether all nodes seal secrets with the key that has this fingerprint: the first one that comes decides.
     pub async fn fingerprint(&self, fingerprint: &[u8]) -> Result<bool, StoreError> {
         let Some(cluster) = self.cluster() else { return Ok(true) };
-        let text: String = fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
-        cluster.run(move |reader| postgres::agreed(&reader.source, "key_fingerprint", &text)).await
+        let text = postgres::key_mark(fingerprint);
+        cluster.run(move |reader| postgres::agreed(&reader.source, postgres::KEY_FINGERPRINT, &text)).await
     }
 
     /// Whether this account is to be the first one: of several nodes that start together on an empty database, one makes it.

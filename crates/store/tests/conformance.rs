@@ -62,3 +62,5 @@ mod server;
 mod sqlite;
 #[path = "conformance/tls.rs"]
 mod tls;
+#[path = "conformance/transfer.rs"]
+mod transfer;

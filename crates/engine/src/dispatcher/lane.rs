@@ -49,6 +49,8 @@ pub struct Lane {
     /// Settled, but not known to be stored when the last refill was read: it may still show them as waiting.
     unsaved: Vec<Unsaved>,
     saved: u64,
+    /// When the store has this settling, there is something to be found in it that a refill could not bring.
+    read_again: Option<u64>,
     mark: Mark,
     /// Several of one line may be in flight: they were when the destination began to keep an order.
     crowded: bool,
@@ -120,6 +122,7 @@ impl Lane {
             flights: Vec::new(),
             unsaved: Vec::new(),
             saved: 0,
+            read_again: None,
             mark: Mark::default(),
             crowded: false,
             progress_at: Mono::default(),
@@ -171,10 +174,33 @@ impl Lane {
         if self.retired || self.presence != Presence::Here {
             return;
         }
+        // What has come due meanwhile lies where the store has it, too.
+        self.queue.promote(now.wall, &self.policy);
+        self.read_again = self.read_again.max(self.left_unsaved(&refill));
         let (flights, unsaved) = (&self.flights, &self.unsaved);
         let known = |delivery: &Delivery| is_under_way(flights, unsaved, delivery);
         self.queue.refilled(refill, &self.policy, now.wall, known);
         self.forget_saved(reading);
+        self.look_for_left();
+    }
+
+    /// The last settling of those in a refill that were left to the store to wait there: what the refill shows of them may be
+    /// older than that, so it is not believed, and they would be nowhere.
+    fn left_unsaved(&self, refill: &Refill) -> Option<u64> {
+        let left = |delivery: &Delivery| {
+            let newest = self.unsaved.iter().rev().find(|unsaved| unsaved.place == delivery.place)?;
+            let waits = !newest.ended && !self.is_in_flight(delivery.id) && !self.queue.holds(delivery.place);
+            waits.then_some(newest.settle)
+        };
+        refill.deliveries.iter().filter_map(left).max()
+    }
+
+    /// Looks into the store again for what a refill could not be believed about, when the store has it.
+    fn look_for_left(&mut self) {
+        if self.read_again.is_some_and(|settle| settle <= self.saved) {
+            self.read_again = None;
+            self.queue.look_again();
+        }
     }
 
     /// Whether it waits here, is in flight, or was settled a moment ago.
@@ -193,7 +219,9 @@ impl Lane {
     pub(super) fn saved(&mut self, mark: Mark, reading: bool) -> bool {
         self.saved = self.saved.max(mark.settles);
         self.forget_saved(reading);
-        let waited = self.state.unsaved_starts >= self.policy.max_concurrency.get();
+        let reads = self.read_again.is_some();
+        self.look_for_left();
+        let waited = self.state.unsaved_starts >= self.policy.max_concurrency.get() || reads;
         self.state.unsaved_starts =
             u32::try_from(self.mark.starts.saturating_sub(mark.starts)).unwrap_or(u32::MAX);
         waited

@@ -101,6 +101,7 @@ impl Driver {
         if let Status::Final(end) = delivery.status {
             self.messages.forget(delivery.id.sequence());
             self.parts.metrics.end(&end);
+            self.pulse.ended(account, now, &end);
             if end == End::Delivered {
                 self.parts.metrics.delivery_latency.observe(now - delivery.accepted_at);
             }

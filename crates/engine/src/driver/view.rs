@@ -5,6 +5,7 @@ use tidegate_store::DestinationNo;
 
 use super::lanes::Lanes;
 use crate::dispatcher::{Dispatcher, Lane, Presence};
+use crate::pulse::Pulse;
 
 /// The lanes as they are now.
 pub struct View<'a> {
@@ -12,6 +13,8 @@ pub struct View<'a> {
     pub now: Now,
     pub(super) dispatcher: &'a Dispatcher,
     pub(super) lanes: &'a Lanes,
+    /// What happened lately.
+    pub pulse: &'a Pulse,
 }
 
 impl View<'_> {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use tidegate_core::delivery::{Delivery, Status};
 use tidegate_core::lane::{LaneState, LastStop};
 use tidegate_core::policy::Policy;
 use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
+use tidegate_core::refill::Refill;
 use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Input};
 
 use super::node::{FAILED, Node, OK};
@@ -28,6 +30,37 @@ fn what_a_refill_brought_is_not_sent_again_when_its_acceptance_is_heard_of() {
         node.step(Input::Accepted { lane, delivery });
         assert_eq!(node.take_sent(), [], "after {answer:?}");
     }
+}
+
+/// Goal: what is left to the store is found there, however late its commit is.
+/// Method: a refill is on its way when an attempt fails, so that its retry is left to the store; another one is on its way when
+/// that is committed, and shows it as it is by then.
+#[test]
+fn a_retry_that_was_left_to_the_store_is_found_there() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    let id = node.publish(lane);
+    let stored = node.as_accepted(id);
+    assert_eq!(node.take_sent(), [id]);
+    (node.late, node.slow_refills) = (Some(vec![]), true);
+    let answer = |node: &mut Node, deliveries| {
+        node.step(Input::Refilled { lane, refill: Refill { deliveries, ..Refill::default() } });
+    };
+    node.step(Input::Behind { lane });
+    node.answer(lane, id, FAILED);
+    answer(&mut node, vec![stored.clone()]);
+    let retry = node.settled.last().unwrap().clone();
+    let Status::RetryScheduled { at, .. } = retry.status else { panic!("{retry:?}") };
+    node.pass((at - node.now.wall).get());
+    assert_eq!((node.take_sent(), node.refills), (vec![], 2), "it is only in the store");
+    for (lane, mark) in node.late.take().unwrap() {
+        node.step(Input::Saved { lane, mark });
+    }
+    let ready = Delivery { status: Status::Queued, ..retry };
+    for _ in 0..2 {
+        answer(&mut node, vec![ready.clone()]);
+    }
+    assert_eq!(node.take_sent(), [id], "after {} refills", node.refills);
 }
 
 /// Whoever wants something of a delivery has read it before, and it may have been sent and have ended since.

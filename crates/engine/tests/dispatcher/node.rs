@@ -37,6 +37,8 @@ pub(crate) struct Node {
     /// What is in the store besides what was published, until it is sent; and how many refills were asked for.
     pub(crate) backlog: Vec<Delivery>,
     pub(crate) refills: usize,
+    /// Refills are asked for, and answered by hand.
+    pub(crate) slow_refills: bool,
 }
 
 impl Node {
@@ -54,6 +56,7 @@ impl Node {
             late: None,
             backlog: vec![],
             refills: 0,
+            slow_refills: false,
         }
     }
     pub(crate) fn lane(&mut self, policy: Policy) -> LaneId {
@@ -82,6 +85,9 @@ impl Node {
                 Effect::Held { reason, since, until, .. } => self.holds.push((reason, until - since)),
                 Effect::Refill { lane } => {
                     self.refills += 1;
+                    if self.slow_refills {
+                        continue;
+                    }
                     let deliveries = self.backlog.clone();
                     self.step(Input::Refilled { lane, refill: Refill { deliveries, ..Refill::default() } });
                 }

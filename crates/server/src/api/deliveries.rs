@@ -5,7 +5,7 @@
 
 mod actions;
 pub(crate) mod attempt;
-mod explain;
+pub(crate) mod explain;
 mod list;
 pub(crate) mod query;
 pub(crate) mod replay;

@@ -4,10 +4,13 @@
 //! what its lane knows: status, holds, queue, timeout.
 
 mod actions;
+mod directory;
 mod find;
+mod forecast;
 mod history;
 mod lane;
 mod latency;
+mod preview;
 mod secret;
 mod standing;
 mod test_event;
@@ -20,13 +23,14 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::directory::DirectoryQuery;
 pub(crate) use self::find::find;
 use self::view::DestinationView;
 use super::error::ApiError;
 use super::etag::{IfMatch, etag};
 use super::extract::{Json, PathText};
 use super::openapi::{Refusals, WriteRefusals};
-use super::page::{Cursor, ListAnswer, ListQuery, page_of};
+use super::page::ListAnswer;
 use super::{App, Data, created, ok};
 use crate::auth::{Call, Editor, Viewer};
 use crate::policy::{DestinationPatch, NewDestination};
@@ -42,7 +46,10 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(test_event::test))
         .routes(routes!(secret::rotate))
         .routes(routes!(latency::latency))
+        .routes(routes!(forecast::forecast))
+        .routes(routes!(preview::preview))
         .routes(routes!(history::holds))
+        .routes(routes!(history::notices))
         .routes(routes!(history::attempts))
 }
 
@@ -67,22 +74,19 @@ async fn create(
     Ok((etag(entry.row.version), created(view)).into_response())
 }
 
-/// List the destinations, the newest first.
+/// List the destinations: the newest first, or as `sort` says.
 #[utoipa::path(
     get,
     path = "/v1/destinations",
     tag = "destinations",
-    params(ListQuery),
+    params(DirectoryQuery),
     responses((status = 200, description = "A page.", body = Data<ListAnswer<DestinationView>>), Refusals)
 )]
 async fn list(
     State(app): State<App>,
-    Call { caller, query, .. }: Call<Viewer, ListQuery>,
+    Call { caller, query, .. }: Call<Viewer, DirectoryQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<DestinationView>>>, ApiError> {
-    let list = Cursor { list: "destinations", account: caller.account };
-    let params = query.page(list)?;
-    let entries = app.catalogue.destinations(caller.account);
-    let page = page_of(entries, |entry| entry.row.id.to_bits(), params, list, |entry| entry);
+    let page = directory::page(&app, caller.account, &query).await?;
     let items = view::many(&app, &page.items).await?;
     Ok(ok(ListAnswer { items, next_cursor: page.next_cursor, total: page.total }))
 }

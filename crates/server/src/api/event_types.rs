@@ -11,7 +11,8 @@ use tidegate_store::catalogue::{Edit, EventTypeRow};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::document::{EventTypeBody, EventTypeView};
+use self::document::EventTypeBody;
+pub(crate) use self::document::EventTypeView;
 use super::error::ApiError;
 use super::etag::{IfMatch, etag};
 use super::extract::{Json, PathText};

@@ -45,6 +45,8 @@ pub(crate) struct SettingsView {
     max_queued_bytes: Option<u64>,
     /// Whether nothing is sent.
     paused: bool,
+    /// Whether anybody may read the event types, at `/catalogue/{account}`.
+    public_event_types: bool,
 }
 
 impl SettingsView {
@@ -54,6 +56,7 @@ impl SettingsView {
             max_queued_events: document.max_queued_events,
             max_queued_bytes: document.max_queued_bytes,
             paused: document.paused_since.is_some(),
+            public_event_types: document.public_event_types,
         }
     }
 }
@@ -78,6 +81,10 @@ pub(crate) struct SettingsPatch {
     #[serde(default)]
     #[schema(value_type = bool)]
     paused: Change<bool>,
+    /// Let anybody read the event types, at `/catalogue/{account}`, or only those with a key.
+    #[serde(default)]
+    #[schema(value_type = bool)]
+    public_event_types: Change<bool>,
 }
 
 /// Show the settings of the account.
@@ -141,6 +148,11 @@ fn apply(app: &App, document: &mut SettingsDocument, patch: SettingsPatch) -> Re
         Change::Remove => return Err(Invalid::new("paused", "null", "true or false").into()),
         Change::Set(true) => document.pause(app.engine.now().wall),
         Change::Set(false) => document.paused_since = None,
+    }
+    match patch.public_event_types {
+        Change::Keep => {}
+        Change::Remove => return Err(Invalid::new("public_event_types", "null", "true or false").into()),
+        Change::Set(public) => document.public_event_types = public,
     }
     AccountSettings::new(document.clone())?;
     Ok(())

@@ -2,8 +2,12 @@
 
 use axum::extract::State;
 use axum::response::IntoResponse;
+use futures_util::future::try_join_all;
 use serde::Serialize;
-use tidegate_core::time::Millis;
+use tidegate_core::delivery::HoldReason;
+use tidegate_core::time::{Millis, Timestamp};
+use tidegate_engine::pulse::Beat;
+use tidegate_store::DestinationNo;
 use tidegate_store::lane::Of;
 use tidegate_store::stats::Tally;
 use utoipa::ToSchema;
@@ -12,12 +16,17 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::openapi::Refusals;
-use super::{App, Data, ok};
+use super::{App, Data, as_optional_text, ok};
 use crate::auth::{Call, Viewer};
+
+/// Lanes looked at in one go: the engine stands still meanwhile.
+const LANES_AT_ONCE: usize = 500;
+/// Destinations that are asked for their oldest delivery.
+const MAX_OLDEST: usize = 30;
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(show))
+    OpenApiRouter::new().routes(routes!(show)).routes(routes!(ended))
 }
 
 /// The account at a glance.
@@ -33,8 +42,29 @@ pub(crate) struct StatsView {
     inflight: usize,
     /// The last 24 hours.
     last_24h: Counts,
-    /// The same by the hour, the oldest first.
+    /// The same by the hour, the oldest first. How long attempts took is known of this node, since it started.
     hours: Vec<HourView>,
+    /// The last hour by the minute, the oldest first: of this node, since it started.
+    minutes: Vec<HourView>,
+    /// What holds destinations whose deliveries wait, the most deliveries first.
+    held: Vec<HeldView>,
+    /// When the oldest of the deliveries that wait was accepted.
+    #[serde(serialize_with = "as_optional_text")]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    oldest_queued_at: Option<Timestamp>,
+}
+
+/// What waits behind one kind of hold.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Held)]
+pub(crate) struct HeldView {
+    /// The word for what holds them.
+    #[schema(value_type = String)]
+    reason: &'static str,
+    /// Deliveries that wait.
+    deliveries: u64,
+    /// Destinations that are held so.
+    destinations: u64,
 }
 
 /// What happened in some time.
@@ -58,7 +88,7 @@ pub(crate) struct Counts {
     timeouts: u64,
 }
 
-/// One hour.
+/// One hour, or minute.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HourView {
     /// Its beginning.
@@ -67,6 +97,21 @@ pub(crate) struct HourView {
     /// What happened in it.
     #[serde(flatten)]
     counts: Counts,
+    /// Half of its attempts took no longer.
+    #[schema(required = true)]
+    p50_ms: Option<i64>,
+    /// 99 of 100 of its attempts took no longer.
+    #[schema(required = true)]
+    p99_ms: Option<i64>,
+}
+
+impl HourView {
+    fn new(start: Timestamp, tally: &Tally, took: Option<&Beat>) -> Self {
+        let mut counts = Counts::default();
+        counts.add(tally);
+        let quantile = |permyriad| took.and_then(|beat| beat.quantile(permyriad)).map(Millis::get);
+        Self { start: start.to_string(), counts, p50_ms: quantile(5_000), p99_ms: quantile(9_900) }
+    }
 }
 
 impl Counts {
@@ -94,28 +139,114 @@ async fn show(
     let account = caller.account;
     let destinations: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
     let count = destinations.len();
-    let asked = destinations.clone();
-    let inflight = app.engine.look_at(asked, move |view| {
-        destinations.iter().filter_map(|no| view.lane(*no)).map(|lane| lane.in_flight().count()).sum()
-    });
-    let inflight = inflight.await?;
-    let waiting = app.engine.store().waiting(Of::Account(account));
-    let from = app.engine.now().wall - Millis::hours(24);
-    let hours = app.engine.store().hours(Of::Account(account), from).await?;
+    let seen = see(&app, &destinations).await?;
+    let inflight: u64 = seen.iter().map(|lane| u64::from(lane.inflight)).sum();
+    let store = app.engine.store();
+    let waiting = store.waiting(Of::Account(account));
+    let now = app.engine.now().wall;
+    let hours = store.hours(Of::Account(account), now - Millis::hours(24)).await?;
+    let recent =
+        app.engine.look(move |view| (view.pulse.minutes(account, now), view.pulse.hours(account, now)));
+    let (minutes, took) = recent.await?;
     let mut last_24h = Counts::default();
-    let mut shown = Vec::with_capacity(hours.len());
-    for hour in &hours {
-        last_24h.add(&hour.tally);
-        let mut counts = Counts::default();
-        counts.add(&hour.tally);
-        shown.push(HourView { start: hour.start.to_string(), counts });
-    }
+    hours.iter().for_each(|hour| last_24h.add(&hour.tally));
+    let of_hour = |start: Timestamp| took.iter().find(|beat| beat.start == start);
     Ok(ok(StatsView {
         destinations: count,
-        queued_events: waiting.deliveries.saturating_sub(inflight as u64),
+        queued_events: waiting.deliveries.saturating_sub(inflight),
         queued_bytes: waiting.bytes,
-        inflight,
+        inflight: usize::try_from(inflight).unwrap_or(usize::MAX),
         last_24h,
-        hours: shown,
+        hours: hours.iter().map(|hour| HourView::new(hour.start, &hour.tally, of_hour(hour.start))).collect(),
+        minutes: minutes.iter().map(|beat| HourView::new(beat.start, &beat.tally, Some(beat))).collect(),
+        held: held(&app, &seen),
+        oldest_queued_at: if waiting.deliveries > inflight { oldest(&app, &seen).await? } else { None },
     }))
+}
+
+/// How deliveries ended that are kept.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Ended {
+    /// They have it.
+    delivered: u64,
+    /// Given up.
+    dead_letter: u64,
+    /// Stale.
+    expired: u64,
+    /// Withdrawn.
+    cancelled: u64,
+}
+
+/// Show how deliveries ended that are kept.
+///
+/// Kept counts, by the hour in which they ended: of the time that what is over is kept for.
+#[utoipa::path(
+    get, path = "/v1/stats/ended", tag = "observing",
+    responses((status = 200, description = "So many of each.", body = Data<Ended>), Refusals)
+)]
+async fn ended(
+    State(app): State<App>,
+    Call { caller, .. }: Call<Viewer>,
+) -> Result<axum::Json<Data<Ended>>, ApiError> {
+    let from = app.engine.now().wall - app.config.retention;
+    let hours = app.engine.store().hours(Of::Account(caller.account), from).await?;
+    let mut all = Tally::ZERO;
+    hours.iter().for_each(|hour| all.add(&hour.tally));
+    let Tally { delivered, dead_letter, expired, cancelled, .. } = all;
+    Ok(ok(Ended { delivered, dead_letter, expired, cancelled }))
+}
+
+/// What was seen of a lane.
+struct Seen {
+    no: DestinationNo,
+    /// Requests in flight.
+    inflight: u32,
+    /// What holds it, and since when.
+    held: Option<(HoldReason, Timestamp)>,
+}
+
+async fn see(app: &App, destinations: &[DestinationNo]) -> Result<Vec<Seen>, ApiError> {
+    let mut all = Vec::with_capacity(destinations.len());
+    for some in destinations.chunks(LANES_AT_ONCE) {
+        let some = some.to_vec();
+        let look = app.engine.look_at(some.clone(), move |view| {
+            let see = |no: DestinationNo| {
+                let lane = view.lane(no)?;
+                Some(Seen { no, inflight: view.in_flight_of(no), held: lane.held() })
+            };
+            some.into_iter().filter_map(see).collect::<Vec<_>>()
+        });
+        all.extend(look.await?);
+    }
+    Ok(all)
+}
+
+fn held(app: &App, seen: &[Seen]) -> Vec<HeldView> {
+    let mut all: Vec<HeldView> = Vec::new();
+    for lane in seen {
+        let Some((reason, _)) = lane.held else { continue };
+        let waiting = app.engine.store().waiting(Of::Destination(lane.no)).deliveries;
+        let deliveries = waiting.saturating_sub(u64::from(lane.inflight));
+        match all.iter_mut().find(|held| held.reason == reason.word()) {
+            Some(held) => {
+                held.deliveries += deliveries;
+                held.destinations += 1;
+            }
+            None => all.push(HeldView { reason: reason.word(), deliveries, destinations: 1 }),
+        }
+    }
+    all.sort_by_key(|held| std::cmp::Reverse(held.deliveries));
+    all
+}
+
+/// When the oldest delivery that waits was accepted, among the destinations that have been held longest: of these it is the
+/// first of an index each.
+async fn oldest(app: &App, seen: &[Seen]) -> Result<Option<Timestamp>, ApiError> {
+    let store = app.engine.store();
+    let mut waiting: Vec<&Seen> =
+        seen.iter().filter(|lane| store.waiting(Of::Destination(lane.no)).deliveries > 0).collect();
+    waiting.sort_unstable_by_key(|lane| lane.held.map_or(Timestamp::MAX, |(_, since)| since));
+    waiting.truncate(MAX_OLDEST);
+    let oldest = try_join_all(waiting.iter().map(|lane| store.oldest_open(lane.no))).await?;
+    Ok(oldest.into_iter().flatten().min())
 }

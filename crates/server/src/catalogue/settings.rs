@@ -34,6 +34,9 @@ pub(crate) struct SettingsDocument {
     /// Above so many bytes of waiting payloads, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_queued_bytes: Option<u64>,
+    /// Whether anybody may read the event types.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) public_event_types: bool,
     /// Since when nothing is sent, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) paused_since: Option<i64>,

@@ -110,7 +110,7 @@ Welcome to Tidegate. This is your operator key. It is shown this once and kept o
 
     {key}
 
-Try it:
+Open http://{address}/ and sign in with it, or try the API:
 
     curl -H 'Authorization: Bearer {key}' http://{address}/v1/stats
 

@@ -200,7 +200,7 @@ fn fresh_directory() -> PathBuf {
 }
 
 /// A port that was free a moment ago. A later restart must get the same one, so it cannot be left to the server.
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").port()
 }

@@ -156,6 +156,32 @@ impl Link {
         self.with_client(|client| self.runtime.block_on(client.batch_execute(sql)))?.map_err(Failure::from)
     }
 
+    /// All rows of a statement, one after the other: as many as there are, and few of them in memory.
+    pub(super) fn each_row<E>(
+        &self,
+        sql: &str,
+        mut each: impl FnMut(&Row) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Failure> {
+        let late = |_| Failure::Lost("no answer came in time".to_owned());
+        self.with_client(|client| {
+            self.runtime.block_on(async {
+                let nothing: [(&(dyn ToSql + Sync), Type); 0] = [];
+                let asked = tokio::time::timeout(self.patience, client.query_typed_raw(sql, nothing));
+                let mut rows = std::pin::pin!(asked.await.map_err(late)??);
+                loop {
+                    match tokio::time::timeout(self.patience, rows.try_next()).await.map_err(late)?? {
+                        None => return Ok(Ok(())),
+                        Some(row) => {
+                            if let Err(error) = each(&row) {
+                                return Ok(Err(error));
+                            }
+                        }
+                    }
+                }
+            })
+        })?
+    }
+
     fn with_client<T>(&self, run: impl FnOnce(&Client) -> T) -> Result<T, Failure> {
         if self.transaction.get() == Transaction::Begun && self.is_cut() {
             return Err(Failure::Lost("the connection is gone, and what was begun on it".to_owned()));

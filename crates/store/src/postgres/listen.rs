@@ -10,8 +10,10 @@ use crate::shared::Shared;
 
 /// Where hints go.
 const CHANNEL: &str = "tidegate";
-/// The hint that slots were given back; any other is the number of the node that has something for others.
+/// The hint that slots were given back; one that is none of these is the number of the node that has something for others.
 pub(super) const FREED: &str = "slots";
+/// The hint that an application has published something.
+const PUBLISHED: &str = "";
 /// How long after a lost connection the next is tried.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -26,6 +28,7 @@ pub(super) fn run(address: &Address, shared: &Arc<Shared>) {
     let own = number(node.me).to_string();
     let hear = |hint: &str| match hint {
         FREED => node.freed.notify_one(),
+        PUBLISHED => node.published.notify_one(),
         hint if hint == own => {}
         _ => node.heard.notify_one(),
     };

@@ -7,6 +7,7 @@ use tidegate_core::time::{Millis, Timestamp};
 
 use super::address::Address;
 use super::cluster::Desk;
+use super::failure::Failure;
 use super::lanes::{lanes_of_slots, other_counts, own_counts};
 use super::link::Link;
 use super::news::Cursors;
@@ -20,8 +21,9 @@ use crate::open::{Loaded, Opened, Spoken, Threads};
 use crate::record::Commit;
 use crate::shared::Reader;
 use crate::source::{Source, params};
+use crate::sql::GET_META;
 use crate::writer::now;
-use crate::{Store, StoreError, codec, load};
+use crate::{Store, StoreError, codec};
 
 /// The oldest version that is served.
 const OLDEST: i64 = 140_000;
@@ -80,9 +82,9 @@ fn open(options: Options) -> Result<Opened, StoreError> {
     let jobs = shared_work::adopt_jobs(&source, registered.node)?;
     let mut loaded = Loaded::read(&source, LastStop::Clean, (lanes, counts), jobs)?;
     loaded.others = other_counts(&source, registered.seat)?;
-    let width = width(&source, partition)?;
     let Source::Postgres(link) = source else { unreachable!("it was put there above") };
     let link = *link;
+    let width = width(&link, partition)?;
     let partitions = Partitions::load(&link, width)?;
     let readers = (0..readers.max(1)).map(|_| Link::new(address.clone()).map(Box::new).map(Source::Postgres));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
@@ -108,18 +110,15 @@ fn open(options: Options) -> Result<Opened, StoreError> {
 }
 
 /// Numbers in one partition, as the database was made with.
-fn width(source: &Source, partition: Millis) -> Result<i64, StoreError> {
+pub(super) fn width(link: &Link, partition: Millis) -> Result<i64, Failure> {
     let asked = codec::seq(Sequence::at(Timestamp::from_millis(partition.get().max(1))));
-    let Source::Postgres(link) = source else { return Ok(asked) };
-    let made = link.ask(sql::ADD_META, typed(params!["partition", asked]))?;
-    match made.changed {
-        0 => Ok(load::meta(source, "partition")?),
-        _ => Ok(asked),
-    }
+    link.ask(sql::ADD_META, typed(params!["partition", asked]))?;
+    let made = link.look(GET_META.postgres, params!["partition"])?;
+    Ok(made.first().map_or(asked, |row| row.get(0)))
 }
 
 /// Refuses a server that is too old, and names what a setting risks.
-fn check(link: &Link) -> Result<(), StoreError> {
+pub(super) fn check(link: &Link) -> Result<(), StoreError> {
     for risk in durability(link)?.1 {
         tracing::warn!(risk, "the database may lose what was acknowledged");
     }

@@ -44,6 +44,14 @@ pub(crate) fn adopt_jobs(source: &Source, me: NodeNo) -> Result<Vec<Job>> {
     all(source, sql::ADOPT_JOBS, params![number(me)], |row| load::job(row).map(|(_, job)| job))
 }
 
+/// The name of the mark that says with which key secrets are sealed.
+pub(crate) const KEY_FINGERPRINT: &str = "key_fingerprint";
+
+/// A key's fingerprint as that mark has it.
+pub(crate) fn key_mark(fingerprint: &[u8]) -> String {
+    fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Whether all nodes agree on this value: the first one that comes decides.
 pub(crate) fn agreed(source: &Source, name: &str, value: &str) -> Result<bool> {
     all(source, sql::ADD_MARK, params![name, value], |_| Ok(()))?;

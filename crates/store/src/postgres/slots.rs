@@ -9,8 +9,8 @@ use tidegate_core::time::Millis;
 use super::cluster::seat;
 use super::failure::Failure;
 use super::link::Link;
-use super::sql;
 use super::value::typed;
+use super::{sql, transfer};
 use crate::cluster::{Epochs, Identity};
 use crate::codec;
 use crate::shared::Shared;
@@ -32,22 +32,24 @@ pub(super) struct Registered {
     pub(super) sequence: i64,
 }
 
-/// Becomes a node, on the lowest seat that is free. It has no slots yet.
+/// Becomes a node, on the lowest seat that is free. It has no slots yet. Refused where what a transfer brings is not whole.
 pub(super) fn register(link: &Link, identity: &Identity) -> Result<Registered, StoreError> {
     let registered = link.transact("begin", || {
         link.ask(sql::BEGIN_REGISTRATION, Vec::new())?;
+        if transfer::is_unfinished(link)? {
+            return Ok(Err(transfer::UNFINISHED));
+        }
         // Those that were gone for long, and if that is not enough, whose lease has ended at all: a node that crashes
         // again and again must not wait for its own leftovers.
         for gone_for in [FORGOTTEN, Millis::ZERO] {
             link.ask(sql::DROP_NODES, typed(params![gone_for.get()]))?;
             if let Some(registered) = sit_down(link, identity)? {
-                return Ok(Some(registered));
+                return Ok(Ok(registered));
             }
         }
-        Ok(None)
+        Ok(Err("as many nodes as there can be are there already"))
     })?;
-    let full = || StoreError::Database("as many nodes as there can be are there already".to_owned());
-    registered.ok_or_else(full)
+    registered.map_err(|why| StoreError::Database(why.to_owned()))
 }
 
 fn sit_down(link: &Link, identity: &Identity) -> Result<Option<Registered>, Failure> {

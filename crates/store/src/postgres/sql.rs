@@ -42,6 +42,7 @@ statements! {
     DROP_EXTERNAL_IDS = "drop_external_ids";
     DROP_IDEMPOTENCY_KEYS = "drop_idempotency_keys";
     DROP_NODES = "drop_nodes";
+    DROP_MARK = "drop_mark";
     DROP_OUTBOX = "drop_outbox";
     DROP_PARTITION = "drop_partition";
     DURABILITY = "durability";
@@ -80,6 +81,7 @@ statements! {
     LOCK_SEAT = "lock_seat";
     LOCK_SEATS = "lock_seats";
     MAKE_SCHEMA = "make_schema";
+    MOVE_MARK = "move_mark";
     NEWS = "news";
     NEXT_TO_FORGET = "next_to_forget";
     NOTED_TO_FORGET = "noted_to_forget";
@@ -107,6 +109,11 @@ statements! {
     STRANGE_JOBS = "strange_jobs";
     SUMMARIZE_PARTITION = "summarize_partition";
     TAKE_SEAT = "take_seat";
+    TRANSFER_COLUMNS = "transfer/columns";
+    TRANSFER_NUMBERS = "transfer/numbers";
+    TRANSFER_SET_CLEAN = "transfer/set_clean";
+    TRANSFER_SET_LAST_NUMBER = "transfer/set_last_number";
+    TRANSFER_SET_SEQUENCE = "transfer/set_sequence";
     WAIT_BRIEFLY = "wait_briefly";
     WEIGH_PARTITION = "weigh_partition";
 }

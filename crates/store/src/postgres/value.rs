@@ -61,7 +61,7 @@ const fn kind(value: &Value<'_>) -> Type {
 
 /// Many rows of one statement: an array for each column, for `unnest`.
 #[derive(Debug)]
-pub(super) struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     columns: Vec<Column<'a>>,
     count: usize,
 }
@@ -75,7 +75,7 @@ enum Column<'a> {
 
 impl<'a> Rows<'a> {
     /// No rows yet. The columns are named by what they hold: `i` integers, `t` texts, `b` blobs.
-    pub(super) fn of(columns: &str) -> Self {
+    pub(crate) fn of(columns: &str) -> Self {
         let columns = columns.chars().map(|kind| match kind {
             't' => Column::Texts(Vec::new()),
             'b' => Column::Blobs(Vec::new()),
@@ -91,7 +91,7 @@ impl<'a> Rows<'a> {
     }
 
     /// One more row, value by value.
-    pub(super) fn push_all(&mut self, row: impl Iterator<Item = Value<'a>>) {
+    pub(crate) fn push_all(&mut self, row: impl Iterator<Item = Value<'a>>) {
         self.count += 1;
         for (column, value) in self.columns.iter_mut().zip(row) {
             match (column, value) {

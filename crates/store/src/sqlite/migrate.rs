@@ -13,6 +13,22 @@ const STEPS: &[&str] = &[include_str!("../../sql/migrations/0001.sql")];
 
 /// Brings the schema to what this binary knows. Refuses a newer one, and a file that is not ours, before changing anything.
 pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
+    match version(connection)? {
+        Version { found, known } if found == known => Ok(()),
+        Version { found, known } => {
+            apply(connection, usize::try_from(found).unwrap_or(0), known).map_err(of_read)
+        }
+    }
+}
+
+/// How many steps ran, and how many there are.
+pub(super) struct Version {
+    pub(super) found: i64,
+    pub(super) known: i64,
+}
+
+/// The schema's version. Refuses a newer one, and a file that is not ours.
+pub(super) fn version(connection: &Connection) -> Result<Version, StoreError> {
     let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
     let pragma = |connection: &Connection, name| {
         connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(of_read)
@@ -29,10 +45,7 @@ pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
-    if found == known {
-        return Ok(());
-    }
-    apply(connection, usize::try_from(found).unwrap_or(0), known).map_err(of_read)
+    Ok(Version { found, known })
 }
 
 fn apply(connection: &mut Connection, from: usize, to: i64) -> rusqlite::Result<()> {

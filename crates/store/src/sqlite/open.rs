@@ -18,7 +18,7 @@ use crate::source::{Source, all_of, params};
 use crate::{Store, StoreError, codec, load};
 
 /// The file, in the data directory.
-const NAME: &str = "tidegate.db";
+pub(super) const NAME: &str = "tidegate.db";
 
 /// How to open a store.
 pub struct Options {
@@ -101,7 +101,7 @@ fn unusable(data_dir: &Path, error: StoreError) -> StoreError {
 
 /// A log without its file, or a file that is shorter than it says: somebody took it away, or cut it. Starting anew, or with
 /// what is left, would hide that.
-fn refuse_strange_files(path: &Path) -> Result<(), StoreError> {
+pub(super) fn refuse_strange_files(path: &Path) -> Result<(), StoreError> {
     let length = |suffix: &str| {
         let mut name = path.to_owned().into_os_string();
         name.push(suffix);

@@ -65,3 +65,15 @@ fn every_statement_is_served_by_the_index_that_its_header_names() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
+
+/// Goal: a transfer of any size goes on at once where it was, and keeps nothing of a table in memory to sort it.
+#[test]
+fn a_transfer_walks_tables_in_the_order_of_their_keys() {
+    let connection = schema();
+    for table in crate::transfer::TABLES {
+        let plan = plan(&connection, table.sql);
+        // As many rows as there are destinations.
+        let sorts = plan.contains("TEMP B-TREE") && table.name != "lanes";
+        assert!(!sorts && plan.contains("SEARCH"), "{}\n{plan}", table.name);
+    }
+}

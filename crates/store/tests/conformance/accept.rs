@@ -23,12 +23,12 @@ fn key(text: &str, hash: u8) -> IdempotencyKey {
     IdempotencyKey { account: AccountNo(1), endpoint: "events", key: text.to_owned(), body_hash: [hash; 32] }
 }
 
-fn with_key(events: Vec<NewEvent>, text: &str, hash: u8, now: tidegate_core::time::Timestamp) -> Accept {
+pub fn with_key(events: Vec<NewEvent>, text: &str, hash: u8, now: tidegate_core::time::Timestamp) -> Accept {
     let render = Box::new(|items: &[Item]| format!("{items:?}").into_bytes());
     Accept { now, events, idempotency: Some((key(text, hash), render)), outbox: None }
 }
 
-fn external(mut event: NewEvent, id: &str, hash: u8) -> NewEvent {
+pub fn external(mut event: NewEvent, id: &str, hash: u8) -> NewEvent {
     event.external_id = Some(ExternalId { id: id.into(), payload_hash: [hash; 32] });
     event
 }

@@ -66,6 +66,18 @@ impl Bench {
         bench
     }
 
+    /// The store in a place where there is one already.
+    pub async fn over(place: Place) -> Self {
+        let commits = Commits::default();
+        let mut opened = open(&place, &commits).unwrap();
+        opened.last_stop = match opened.store.cluster() {
+            Some(_) => claim_all(&opened.store).await,
+            None => opened.last_stop,
+        };
+        let sequence = Mutex::new(opened.sequence);
+        Self { store: opened.store.clone(), commits, opened: Some(opened), sequence, place }
+    }
+
     /// Closes the store, or lets go of it as a crash would, and opens it again.
     pub async fn reopen(mut self, close: bool) -> Self {
         if close {

@@ -21,7 +21,7 @@ on_both! {
 
 const DAY: Millis = Millis::days(1);
 
-fn replay_of(bench: &Bench, original: &Delivery, now: Timestamp) -> Delivery {
+pub fn replay_of(bench: &Bench, original: &Delivery, now: Timestamp) -> Delivery {
     let sequence = bench.numbers(now, 1);
     let new = ReplayAs { id: delivery_id(sequence), sequence, priority: priority(4) };
     settle::replay(now, original, new, ReplayTtl::None, &Policy::default(), &Terms::default())

@@ -34,6 +34,7 @@ impl Lane {
         self.flights.clear();
         self.unsaved.clear();
         (self.saved, self.crowded, self.stalled) = (self.mark.settles, false, false);
+        self.read_again = None;
         (self.state.in_flight, self.state.unsaved_starts) = (0, 0);
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidegate_core::delivery::{Delivery, Status};
+use tidegate_core::delivery::{Delivery, Place, Status};
 use tidegate_core::order::Line;
 use tidegate_core::policy::Policy;
 use tidegate_core::refill::{Group, More, Refill, Wanted};
@@ -132,6 +132,13 @@ impl Queue {
     pub(in crate::dispatcher) fn look_again(&mut self) {
         self.timed_from = Some(Timestamp::MIN);
         self.leave(|left| left.timed_from = Some(Timestamp::MIN));
+    }
+
+    /// Whether what has this place waits here, whatever it waits for.
+    pub(in crate::dispatcher) fn holds(&self, place: Place) -> bool {
+        self.shelves.values().any(|shelf| shelf.get(place).is_some())
+            || self.timed.keys().any(|(_, timed)| *timed == place)
+            || self.lines.values().any(|line| line.behind.contains_key(&place))
     }
 
     /// Whether it waits here.

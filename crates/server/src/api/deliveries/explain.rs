@@ -208,7 +208,7 @@ fn opens(now: Timestamp, explanation: &Explanation) -> Option<Timestamp> {
 }
 
 /// What an exchange with this destination takes: the median of the last days.
-fn exchange(state: &LaneState) -> Millis {
+pub(crate) fn exchange(state: &LaneState) -> Millis {
     let mut all = Sketch::new();
     for (_, bytes) in state.timeouts.days() {
         if let Ok(day) = Sketch::decode(&bytes) {

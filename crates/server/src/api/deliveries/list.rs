@@ -25,6 +25,9 @@ use crate::auth::{Call, Caller, Viewer};
 
 /// Lanes looked at in one go: the engine stands still meanwhile.
 const LANES_AT_ONCE: usize = 500;
+/// Destinations that a list looks through one by one. With more of them it looks through all that is open, the newest first,
+/// and its pages may be short.
+const MAX_SEPARATE: usize = 50;
 /// Deliveries read to count those that lanes tell apart, at most.
 const MAX_EXAMINED: usize = 20_000;
 
@@ -141,12 +144,13 @@ async fn filter(
         filter.stages.get_or_insert_with(|| vec![Stage::Open]);
         if !matches!(reason, HoldReason::Scheduled | HoldReason::RetryBackoff) {
             let among = filter.destinations.take();
-            filter.destinations =
-                Some(lanes(app, caller, among, move |now, lane| may_hold(now, lane, reason)).await?);
+            let held = lanes(app, caller, among, move |now, lane| may_hold(now, lane, reason)).await?;
+            filter.destinations = Some(held).filter(|held| held.len() <= MAX_SEPARATE);
         }
     } else if query.status == Some(StatusWord::Delivering) {
         let among = filter.destinations.take();
-        filter.destinations = Some(lanes(app, caller, among, |_, lane| lane.in_flight_count() > 0).await?);
+        let busy = lanes(app, caller, among, |_, lane| lane.in_flight_count() > 0).await?;
+        filter.destinations = Some(busy).filter(|busy| busy.len() <= MAX_SEPARATE);
     }
     Ok(filter)
 }

@@ -107,6 +107,56 @@ pub(super) async fn holds(
     Ok(ok(ListAnswer { items, next_cursor, total }))
 }
 
+/// Something that happened to a destination.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Notice)]
+pub(crate) struct NoticeView {
+    /// When.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// What: `circuit_opened`, `circuit_closed`, `throttled`, `disabled`, `timeout_changed` …
+    kind: String,
+    /// A sentence.
+    detail: String,
+}
+
+/// What happened to a destination, the newest first: breaker, throttle, timeout, switched off and on.
+#[utoipa::path(
+    get,
+    path = "/v1/destinations/{id}/notices",
+    tag = "destinations",
+    params(("id" = String, Path, description = "Its id or external id."), HoldsQuery),
+    responses((status = 200, description = "A page.", body = Data<ListAnswer<NoticeView>>), Refusals)
+)]
+pub(super) async fn notices(
+    State(app): State<App>,
+    Call { caller, query, .. }: Call<Viewer, HoldsQuery>,
+    PathText(name): PathText,
+) -> Result<axum::Json<Data<ListAnswer<NoticeView>>>, ApiError> {
+    let no = find(&app, &caller, &name)?.row.no;
+    let list = Cursor { list: "notices", account: caller.account };
+    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
+    let from = time("from", query.from.as_deref())?.unwrap_or(Timestamp::from_millis(0));
+    let asked_to = time("to", query.to.as_deref())?.unwrap_or(Timestamp::MAX);
+    let cursor = params.cursor.and_then(|at| i64::try_from(at).ok()).map(Timestamp::from_millis);
+    let store = app.engine.store();
+    let mut rows = store.notices(no, from, cursor.unwrap_or(asked_to), params.limit + 1).await?;
+    rows.retain(|row| cursor.is_none_or(|cursor| row.at < cursor));
+    let more = rows.len() > params.limit;
+    rows.truncate(params.limit);
+    let position = |at: Timestamp| u128::try_from(at.as_millis()).unwrap_or(0);
+    let next_cursor = rows.last().filter(|_| more).map(|row| list.encode(position(row.at)));
+    let total = if params.total {
+        let most = usize::try_from(MAX_TOTAL).unwrap_or(usize::MAX).saturating_add(1);
+        Total::counted(store.notices(no, from, asked_to, most).await?.len() as u64)
+    } else {
+        Total::Unasked
+    };
+    let items = rows.into_iter().map(|row| NoticeView { at: row.at, kind: row.kind, detail: row.detail });
+    Ok(ok(ListAnswer { items: items.collect(), next_cursor, total }))
+}
+
 /// The requests that were made to a destination, the newest first.
 #[utoipa::path(
     get,

@@ -29,10 +29,23 @@ pub(super) struct Snapshot {
     pub(super) episodes: u32,
     /// Requests in flight.
     pub(super) in_flight: u32,
+    /// What is left of its rate, where it has one.
+    pub(super) rate: Option<RateNow>,
     /// How long an attempt may take.
     pub(super) timeout: TimeoutReport,
     /// When this was stored, if another node works it.
     pub(super) as_of: Option<Timestamp>,
+}
+
+/// What is left of a rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RateNow {
+    /// Attempts that may start at once.
+    pub(super) tokens: u64,
+    /// The most that this can be.
+    pub(super) burst: u64,
+    /// Attempts a minute in the long run; of an adaptive limit the learned rate.
+    pub(super) per_minute: f64,
 }
 
 impl Snapshot {
@@ -59,6 +72,11 @@ impl Snapshot {
             throttled_until: throttled.and_then(Hold::until),
             episodes: state.throttle.episodes(),
             in_flight: view.in_flight_of(no),
+            rate: policy.rate_limit.as_ref().map(|limit| RateNow {
+                tokens: state.tokens(now.mono).unwrap_or(0),
+                burst: limit.quota.burst(),
+                per_minute: state.paced_per_minute(now.mono).unwrap_or_else(|| limit.quota.per_minute()),
+            }),
             timeout: state.timeouts.report(&policy.timeout, &policy.timeout_params),
             holds: holds.into_iter().map(|hold| (hold, since(&hold))).collect(),
             as_of: view.as_of(no),

@@ -116,6 +116,9 @@ pub(crate) struct DestinationView {
     #[serde(serialize_with = "as_optional_text")]
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     oldest_queued_at: Option<Timestamp>,
+    /// What is left of its rate; null: it has no limit.
+    #[schema(required = true)]
+    rate_now: Option<RateNowView>,
     /// How long an attempt may take.
     timeout: TimeoutView,
     /// Share of attempts answered 2xx; null without attempts.
@@ -153,6 +156,18 @@ pub(crate) struct HoldView {
     until: Option<Timestamp>,
     /// A sentence.
     detail: String,
+}
+
+/// What is left of a rate.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RateNow)]
+pub(crate) struct RateNowView {
+    /// Attempts that may start at once.
+    tokens: u64,
+    /// The most that this can be.
+    burst: u64,
+    /// Attempts a minute in the long run; of an adaptive limit the learned rate.
+    per_minute: f64,
 }
 
 /// How long an attempt may take.
@@ -275,6 +290,11 @@ async fn show(
         node: crate::api::nodes::worker_of(app, no),
         as_of: lane.as_ref().and_then(|lane| lane.as_of),
         oldest_queued_at,
+        rate_now: lane.as_ref().and_then(|lane| lane.rate).map(|rate| RateNowView {
+            tokens: rate.tokens,
+            burst: rate.burst,
+            per_minute: rate.per_minute,
+        }),
         timeout: TimeoutView::from(&lane.as_ref().map_or_else(report, |lane| lane.timeout)),
         success_rate_24h: rate(|tally| tally.successes),
         timeout_rate_24h: rate(|tally| tally.timeouts),

@@ -115,7 +115,7 @@ impl EventTypeBody {
 
 impl EventTypeView {
     /// As it is stored.
-    pub(super) fn new(row: &EventTypeRow) -> Self {
+    pub(crate) fn new(row: &EventTypeRow) -> Self {
         let body: EventTypeBody = serde_json::from_str(&row.document).unwrap_or_default();
         Self {
             event_type: row.event_type.clone(),

@@ -15,8 +15,8 @@ use super::{check_quota, wire};
 use crate::api::App;
 use crate::api::error::ApiError;
 
-/// How often the outbox is looked into.
-const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// How often the outbox is looked into where nobody tells of anything.
+const LOOK_EVERY: Duration = Duration::from_millis(400);
 /// After a look that failed.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Events that are taken at once.
@@ -32,12 +32,13 @@ enum Stays {
 
 /// Empties the outbox, for as long as the server runs.
 pub(crate) async fn follow(app: App) {
-    if app.engine.cluster().is_none() {
-        return;
-    }
+    let Some(cluster) = app.engine.store().cluster().cloned() else { return };
     while !*app.leaving.borrow() {
         let wait = match app.engine.store().outbox(AT_ONCE).await {
-            Ok(found) if found.is_empty() => LOOK_EVERY,
+            Ok(found) if found.is_empty() => {
+                let _asked_for = tokio::time::timeout(LOOK_EVERY, cluster.published()).await;
+                continue;
+            }
             Ok(found) => accept_all(&app, found).await,
             Err(StoreError::Closed) => return,
             Err(error) => {

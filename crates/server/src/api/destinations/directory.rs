@@ -1,0 +1,206 @@
+//! Finding destinations among many: by what they are called, by how they do, in the order that a person wants.
+//!
+//! All of it is in memory: the catalogue, the kept counts, the lanes. What must be read for each one is read for those of the
+//! page alone.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tidegate_core::gate;
+use tidegate_core::id::DestinationId;
+use tidegate_store::lane::Of;
+use tidegate_store::{AccountNo, DestinationNo};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::api::App;
+use crate::api::error::ApiError;
+use crate::api::page::{Cursor, ListAnswer, PageParams, Total, page_of};
+use crate::catalogue::DestinationEntry;
+
+/// Lanes looked at in one go: the engine stands still meanwhile.
+const LANES_AT_ONCE: usize = 500;
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DirectoryQuery {
+    /// Whose name, URL or external id contains this, or whose id begins so, whatever its case.
+    search: Option<String>,
+    /// With this status now.
+    #[param(inline)]
+    status: Option<StatusWord>,
+    /// In which order: `newest` if not said.
+    #[param(inline)]
+    sort: Option<Sort>,
+    /// Items of a page: 25 if not said.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// Whether to count all of them.
+    total: Option<bool>,
+}
+
+/// An order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    /// The newest first.
+    Newest,
+    /// By name.
+    Name,
+    /// Those that need a person first, then those that wait, the longest queue first.
+    Attention,
+    /// The longest queue first.
+    Queued,
+    /// The most requests in flight first.
+    Inflight,
+    /// The longest timeout first.
+    Timeout,
+}
+
+/// How a destination does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum StatusWord {
+    /// Switched off.
+    Disabled,
+    /// A person paused it, or its line stands until a person resumes it.
+    Paused,
+    /// Too many attempts failed.
+    CircuitOpen,
+    /// It answered 429.
+    Throttled,
+    /// It asked us to wait.
+    Unavailable,
+    /// Its night.
+    QuietHours,
+    /// Its rate is spent.
+    RateLimited,
+    /// All slots are taken.
+    AtCapacity,
+    /// Nothing holds it.
+    Active,
+}
+
+impl StatusWord {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Paused => "paused",
+            Self::CircuitOpen => "circuit_open",
+            Self::Throttled => "throttled",
+            Self::Unavailable => "unavailable",
+            Self::QuietHours => "quiet_hours",
+            Self::RateLimited => "rate_limited",
+            Self::AtCapacity => "at_capacity",
+            Self::Active => "active",
+        }
+    }
+}
+
+/// What an order needs to know of a lane.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    status: &'static str,
+    inflight: u32,
+    timeout_ms: i64,
+}
+
+/// What a destination is sorted by; the least comes first, and the newest of equals.
+type Key = (i64, String, Reverse<u128>);
+
+/// A page of the destinations that fit.
+pub(super) async fn page(
+    app: &App,
+    account: AccountNo,
+    query: &DirectoryQuery,
+) -> Result<ListAnswer<Arc<DestinationEntry>>, ApiError> {
+    let list = Cursor { list: "destinations", account };
+    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
+    let sort = query.sort.unwrap_or(Sort::Newest);
+    let mut entries = app.catalogue.destinations(account);
+    if let Some(search) = query.search.as_deref().map(str::trim).filter(|search| !search.is_empty()) {
+        let search = search.to_lowercase();
+        entries.retain(|entry| contains(entry, &search));
+    }
+    if query.status.is_none() && sort == Sort::Newest {
+        return Ok(page_of(entries, |entry| entry.row.id.to_bits(), params, list, |entry| entry));
+    }
+    let looks = look(app, &entries).await?;
+    let mut keyed: Vec<(Key, Arc<DestinationEntry>)> = entries
+        .into_iter()
+        .zip(looks)
+        .filter(|(_, look)| query.status.is_none_or(|status| status.word() == look.status))
+        .map(|(entry, look)| (key(app, sort, &entry, look), entry))
+        .collect();
+    keyed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    let total = if params.total { Total::counted(keyed.len() as u64) } else { Total::Unasked };
+    // The place of the last one that was shown, wherever it is by now. If it is gone, the list begins anew.
+    let last = params.cursor.map(DestinationId::from_bits);
+    let from = keyed.iter().position(|(_, entry)| Some(entry.row.id) == last).map_or(0, |place| place + 1);
+    let more = keyed.len() > from + params.limit;
+    let items: Vec<_> = keyed.into_iter().skip(from).take(params.limit).map(|(_, entry)| entry).collect();
+    let next_cursor = items.last().filter(|_| more).map(|entry| list.encode(entry.row.id.to_bits()));
+    Ok(ListAnswer { items, next_cursor, total })
+}
+
+fn contains(entry: &DestinationEntry, search: &str) -> bool {
+    let document = &entry.spec.document;
+    document.name.to_lowercase().contains(search)
+        || document.url.to_lowercase().contains(search)
+        || entry.row.external_id.as_deref().is_some_and(|id| id.to_lowercase().contains(search))
+        // Only who brings the beginning of an id means one.
+        || search.starts_with("dst_") && entry.row.id.to_string().to_lowercase().starts_with(search)
+}
+
+fn key(app: &App, sort: Sort, entry: &DestinationEntry, look: Look) -> Key {
+    let waiting = || app.engine.store().waiting(Of::Destination(entry.row.no)).deliveries;
+    let queued = || i64::try_from(waiting().saturating_sub(u64::from(look.inflight))).unwrap_or(i64::MAX);
+    let (number, text) = match sort {
+        Sort::Newest => (0, String::new()),
+        Sort::Name => (0, entry.spec.document.name.to_lowercase()),
+        Sort::Attention => (urgency(look.status) - queued().min(MAX_URGENCY - 1), String::new()),
+        Sort::Queued => (-queued(), String::new()),
+        Sort::Inflight => (-i64::from(look.inflight), String::new()),
+        Sort::Timeout => (-look.timeout_ms, String::new()),
+    };
+    (number, text, Reverse(entry.row.id.to_bits()))
+}
+
+/// Steps between two urgencies: queues that are longer count as this long.
+const MAX_URGENCY: i64 = 1 << 40;
+
+/// The less, the sooner a person should look.
+fn urgency(status: &str) -> i64 {
+    let rank = match status {
+        "disabled" => 0,
+        "circuit_open" => 1,
+        "throttled" | "unavailable" => 3,
+        "paused" => 4,
+        "active" => 6,
+        _ => 5,
+    };
+    rank * MAX_URGENCY
+}
+
+async fn look(app: &App, entries: &[Arc<DestinationEntry>]) -> Result<Vec<Look>, ApiError> {
+    let mut all = Vec::with_capacity(entries.len());
+    for some in entries.chunks(LANES_AT_ONCE) {
+        let some: Vec<DestinationNo> = some.iter().map(|entry| entry.row.no).collect();
+        let look = app.engine.look_at(some.clone(), move |view| {
+            let see = |no: DestinationNo| match view.lane(no) {
+                None => Look { status: "active", inflight: 0, timeout_ms: 0 },
+                Some(lane) => Look {
+                    status: gate::status(view.now, lane.policy(), lane.state()).word(),
+                    inflight: view.in_flight_of(no),
+                    timeout_ms: lane.state().timeout(lane.policy(), None).get(),
+                },
+            };
+            some.into_iter().map(see).collect::<Vec<_>>()
+        });
+        all.extend(look.await?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,69 @@
+//! The dashboard: what flows, what waits, and why, for people.
+//!
+//! It is the API's first client. Each page asks the [API](crate::api) for what it shows, within the process and with the key
+//! of whoever looks ([`ask`]), so that roles, rules, validation and the audit log are the API's own and there is no second
+//! copy of any of them. A page is a file; what several share is in [`ui`], [`form`], [`chart`] and [`words`].
+//!
+//! ```text
+//!   browser ──► session cookie ──► Visitor ──► ask: /v1/… within the process ──► page ──► HTML
+//!      ▲ script: on each event of /live, fetches its page again and swaps what changed
+//! ```
+//!
+//! Nothing that comes from outside is ever HTML: templates escape all text, and the [policy](headers) of every page allows
+//! one script and one style sheet, both from the binary.
+
+mod ask;
+mod assets;
+mod chart;
+mod dead_letters;
+mod destination;
+mod destinations;
+mod event;
+mod event_types;
+mod form;
+mod headers;
+mod layout;
+mod live;
+mod log;
+mod overview;
+mod session;
+mod settings;
+mod sign_in;
+mod ui;
+mod visitor;
+mod wire;
+mod words;
+
+use axum::Router;
+use axum::middleware::map_response;
+use axum::routing::{get, post};
+
+use crate::api::App;
+
+/// What every page has at hand.
+#[derive(Clone)]
+pub(crate) struct Dashboard {
+    app: App,
+    api: Router,
+}
+
+/// The API with the dashboard beside it.
+pub(crate) fn beside(api: Router, app: App) -> Router {
+    let pages = Router::new()
+        .route("/", get(overview::show))
+        .route("/sign-in", get(sign_in::show).post(sign_in::enter))
+        .route("/sign-out", post(sign_in::leave))
+        .route("/account", post(sign_in::choose_account))
+        .route("/live", get(live::watch))
+        .merge(destinations::routes())
+        .merge(destination::routes())
+        .merge(log::routes())
+        .merge(event::routes())
+        .merge(dead_letters::routes())
+        .merge(event_types::routes())
+        .merge(settings::routes())
+        .layer(map_response(headers::guard))
+        .merge(assets::routes())
+        .with_state(Dashboard { app, api: api.clone() });
+    api.merge(pages)
+}

@@ -1,0 +1,317 @@
+//! The log: deliveries and events, by what became of them and by what they wait for.
+
+use axum::Router;
+use axum::extract::Query;
+use axum::routing::get;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::ask::with_query;
+use super::layout::{self, Part};
+use super::visitor::{Page, Visitor};
+use super::wire::{At, Delivery, Ended, Event, List};
+use super::{Dashboard, ui, words};
+use crate::auth::Role;
+
+/// Rows of a page.
+const ROWS: &str = "50";
+/// The tabs: a word, a name, and the status that they ask for.
+const TABS: [(&str, &str, &str); 8] = [
+    ("all", "All deliveries", ""),
+    ("waiting", "Queued", "queued"),
+    ("retrying", "Retrying", "retry_scheduled"),
+    ("delivering", "In flight", "delivering"),
+    ("delivered", "Delivered", "delivered"),
+    ("dead_letter", "Dead letter", "dead_letter"),
+    ("expired", "Expired", "expired"),
+    ("cancelled", "Cancelled", "cancelled"),
+];
+const REASONS: [&str; 11] = [
+    "scheduled",
+    "retry_backoff",
+    "quiet_hours",
+    "rate_limited",
+    "throttled",
+    "unavailable",
+    "circuit_open",
+    "at_capacity",
+    "order_blocked",
+    "paused",
+    "disabled",
+];
+
+/// The pages.
+pub(super) fn routes() -> Router<Dashboard> {
+    Router::new().route("/log", get(show)).route("/log/events", get(events))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Asked {
+    tab: String,
+    destination: String,
+    event_type: String,
+    hold: String,
+    from: String,
+    to: String,
+    external_id: String,
+    ordering_key: String,
+    cursor: String,
+}
+
+impl Asked {
+    fn tab(&self) -> (&'static str, &'static str) {
+        let found = TABS.iter().find(|(tab, ..)| *tab == self.tab);
+        found.map_or(("all", ""), |(tab, _, status)| (*tab, *status))
+    }
+    fn filters(&self) -> [(&str, &str); 7] {
+        [
+            ("destination", &self.destination),
+            ("event_type", &self.event_type),
+            ("hold", &self.hold),
+            ("from", &self.from),
+            ("to", &self.to),
+            ("external_id", &self.external_id),
+            ("ordering_key", &self.ordering_key),
+        ]
+    }
+    fn is_filtered(&self) -> bool {
+        self.filters().iter().any(|(_, value)| !value.is_empty())
+    }
+    fn page(&self, base: &str, tab: &str, cursor: &str) -> String {
+        let own = [("tab", tab), ("cursor", cursor)];
+        with_query(base, own.into_iter().chain(self.filters()).map(|(name, value)| (name, Some(value))))
+    }
+    fn api(&self, status: &str) -> String {
+        let (from, to) = (instant(&self.from), instant(&self.to));
+        let all = [
+            ("status", status),
+            ("destination_id", &self.destination),
+            ("event_type", &self.event_type),
+            ("hold_reason", &self.hold),
+            ("from", &from),
+            ("to", &to),
+            ("external_event_id", &self.external_id),
+            ("ordering_key", &self.ordering_key),
+            ("limit", ROWS),
+            ("cursor", &self.cursor),
+        ];
+        with_query("/v1/deliveries", all.map(|(name, value)| (name, Some(value))))
+    }
+}
+
+/// What a field for a moment holds is taken as UTC; a whole time is left as it is.
+fn instant(text: &str) -> String {
+    let bare = text.len() == "2026-04-23T14:32".len() && !text.ends_with('Z');
+    if bare { format!("{text}:00Z") } else { text.to_owned() }
+}
+
+async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
+    let (tab, status) = asked.tab();
+    let found: List<Delivery> = match visitor.api.get(&asked.api(status)).await {
+        Ok(found) => found,
+        Err(refused) if refused.status.is_client_error() && visitor.caller.role.permits(Role::Viewer) => {
+            let content =
+                html! { (head(&visitor, &asked, tab, None)) p.notice.bad role="alert" { (refused.error) } };
+            return Ok(layout::page(&visitor, Part::Log, "Log", &content));
+        }
+        Err(refused) => return Err(visitor.refuse(refused)),
+    };
+    // With a filter nobody has counted them.
+    let ended = match asked.is_filtered() {
+        true => None,
+        false => visitor.api.get::<Ended>("/v1/stats/ended").await.ok(),
+    };
+    let next = found.next_cursor.as_deref().map(|cursor| asked.page("/log", tab, cursor));
+    let first = (!asked.cursor.is_empty()).then(|| asked.page("/log", tab, ""));
+    let content = html! {
+        (head(&visitor, &asked, tab, ended))
+        div data-live=[asked.cursor.is_empty().then_some("log")] {
+            @if found.items.is_empty() {
+                p.empty {
+                    @if found.next_cursor.is_some() {
+                        "None on this page; there may be more on the next."
+                    } @else { "No delivery fits." }
+                }
+            }
+            @else { (table(&visitor, &found.items)) }
+            (ui::more(next.as_deref(), first.as_deref()))
+        }
+    };
+    Ok(layout::page(&visitor, Part::Log, "Log", &content))
+}
+
+fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Markup {
+    let counted = |tab: &str| match (tab, ended) {
+        ("dead_letter", Some(ended)) => Some(words::count(ended.dead_letter)),
+        ("expired", Some(ended)) => Some(words::count(ended.expired)),
+        _ => None,
+    };
+    html! {
+        h1 { "Log" }
+        nav.tabs aria-label="By status" data-live="tabs" {
+            @for (word, name, _) in TABS {
+                a href=(asked.page("/log", word, "")) aria-current=[(word == tab).then_some("page")] {
+                    (name) @if let Some(count) = counted(word) { " " span.badge { (count) } }
+                }
+            }
+            a href="/log/events" aria-current=[(tab == "events").then_some("page")] { "Events" }
+        }
+        form.filter method="get" action=(if tab == "events" { "/log/events" } else { "/log" }) role="search" {
+            input type="hidden" name="tab" value=(tab);
+            div.field {
+                label for="event_type" { "Event type" }
+                input id="event_type" name="event_type" value=(asked.event_type) placeholder="order.paid";
+            }
+            @if tab != "events" {
+                div.field {
+                    label for="destination" { "Destination" }
+                    input id="destination" name="destination" value=(asked.destination) placeholder="dst_… or your own id";
+                }
+                div.field {
+                    label for="hold" { "Held by" }
+                    select id="hold" name="hold" {
+                        option value="" { "Anything" }
+                        @for reason in REASONS {
+                            option value=(reason) selected[asked.hold == reason] { (words::state(reason).2) }
+                        }
+                    }
+                }
+            }
+            div.field {
+                label for="from" { "From (UTC)" }
+                input id="from" name="from" type="datetime-local" value=(asked.from);
+            }
+            div.field {
+                label for="to" { "To (UTC)" } input id="to" name="to" type="datetime-local" value=(asked.to);
+            }
+            div.field {
+                label for="external_id" { "Your event id" }
+                input id="external_id" name="external_id" value=(asked.external_id);
+            }
+            div.field {
+                label for="ordering_key" { "Ordering key" }
+                input id="ordering_key" name="ordering_key" value=(asked.ordering_key);
+            }
+            button type="submit" { "Show" }
+            @if asked.is_filtered() {
+                a href={ (if tab == "events" { "/log/events" } else { "/log" }) "?tab=" (tab) } { "Clear" }
+            }
+        }
+        form.filter method="get" action="/find" role="search" {
+            div.field.wide {
+                label for="find" { "Go to an event or delivery by its id" }
+                input id="find" name="id" placeholder="evt_… or dlv_…";
+            }
+            button type="submit" { "Go" }
+        }
+        @if !visitor.caller.role.permits(Role::Viewer) { p { "This key may not read." } }
+    }
+}
+
+fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
+    let clock = &visitor.clock;
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows {
+            thead {
+                tr {
+                    th scope="col" { "Accepted" } th scope="col" { "Status" }
+                    th scope="col" { "Event type" } th scope="col" { "Destination" }
+                    th scope="col" { "Why, until when" } th scope="col" { "Attempts" }
+                }
+            }
+            tbody { @for item in items { tr {
+                td { (ui::moment(clock, item.created_at)) }
+                td { (ui::state(&item.status)) }
+                th scope="row" {
+                    a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) }
+                    @if item.replay_of.is_some() { small { " replay" } }
+                }
+                td.name { (destination(visitor, item)) }
+                td.text { (why(visitor, item)) }
+                td.number {
+                    (item.attempts_used)
+                    @if let Some(most) = item.max_attempts { " / " (most) }
+                    @if item.attempts_count != item.attempts_used {
+                        small { " (" (item.attempts_count) " sent)" }
+                    }
+                }
+            } } }
+        } }
+    }
+}
+
+/// The destination's name, as far as it is still there.
+pub(super) fn destination(visitor: &Visitor, item: &Delivery) -> Markup {
+    let Some(id) = &item.destination_id else { return html! { "deleted" } };
+    let entry = visitor.dashboard.app.catalogue.find_destination(visitor.caller.account, id);
+    html! {
+        @match entry {
+            Some(entry) => a href={ "/destinations/" (id) } { (entry.spec.document.name) },
+            None => { "deleted " (ui::id(id)) }
+        }
+    }
+}
+
+/// Why a delivery waits and until when, or how it ended.
+pub(super) fn why(visitor: &Visitor, item: &Delivery) -> Markup {
+    let clock = &visitor.clock;
+    html! {
+        @match (&item.final_reason, &item.hold_reason) {
+            (Some(reason), _) => { (ui::said(clock, reason)) },
+            (None, Some(reason)) => { (words::state(reason).2) @if let Some(at) = item.retry_at { ", " (ui::countdown(clock, at)) } },
+            (None, None) => { @if item.status == "queued" { "its turn comes" } },
+        }
+        @if item.will_expire { " " strong.warn { "▲ will expire first" } }
+    }
+}
+
+async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
+    let (from, to) = (instant(&asked.from), instant(&asked.to));
+    let all = [
+        ("event_type", asked.event_type.as_str()),
+        ("from", &from),
+        ("to", &to),
+        ("external_event_id", &asked.external_id),
+        ("ordering_key", &asked.ordering_key),
+        ("limit", ROWS),
+        ("cursor", &asked.cursor),
+    ];
+    let path = with_query("/v1/outbound-events", all.map(|(name, value)| (name, Some(value))));
+    let found: List<Event> = match visitor.api.get(&path).await {
+        Ok(found) => found,
+        Err(refused) => return Err(visitor.refuse(refused)),
+    };
+    let next = found.next_cursor.as_deref().map(|cursor| asked.page("/log/events", "events", cursor));
+    let first = (!asked.cursor.is_empty()).then(|| asked.page("/log/events", "events", ""));
+    let clock = &visitor.clock;
+    let dash = |at: Option<At>| html! { @if let Some(at) = at { (ui::countdown(clock, at)) } @else { "–" } };
+    let content = html! {
+        (head(&visitor, &asked, "events", None))
+        div data-live=[asked.cursor.is_empty().then_some("events")] {
+            @if found.items.is_empty() { p.empty { "No event fits." } } @else {
+                div.scroll tabindex="0" role="region" aria-label="Events" { table.rows {
+                    thead {
+                        tr {
+                            th scope="col" { "Accepted" } th scope="col" { "Status" }
+                            th scope="col" { "Event type" } th scope="col" { "Destinations" }
+                            th scope="col" { "Expires" } th scope="col" { "Your id" }
+                            th scope="col" { "Size" }
+                        }
+                    }
+                    tbody { @for event in &found.items { tr {
+                        td { (ui::moment(clock, event.created_at)) }
+                        td { (ui::state(&event.status)) }
+                        th scope="row" { a href={ "/events/" (event.id) } { (event.event_type) } }
+                        td.number { (event.routed) }
+                        td.number { (dash(event.expires_at)) }
+                        td { @if let Some(id) = &event.external_event_id { code { (id) } } @else { "–" } }
+                        td.number { (words::bytes(event.payload_size)) }
+                    } } }
+                } }
+            }
+            (ui::more(next.as_deref(), first.as_deref()))
+        }
+    };
+    Ok(layout::page(&visitor, Part::Log, "Events", &content))
+}

@@ -1,0 +1,262 @@
+//! Settings of the account: defaults, quotas, a pause of everything; and its keys.
+
+use axum::Router;
+use axum::extract::{Path, Query};
+use axum::http::Method;
+use axum::routing::{get, post};
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::ask::{Refused, segment};
+use super::form::{Fields, Values};
+use super::layout::{self, Part};
+use super::visitor::{Page, Posted, Visitor, see};
+use super::wire::{Key, List, Settings};
+use super::{Dashboard, ui};
+
+/// What each role may do.
+const ROLES: [(&str, &str); 5] = [
+    ("viewer", "viewer: reads"),
+    ("publisher", "publisher: publishes, and nothing else"),
+    ("editor", "editor: changes destinations and deliveries"),
+    ("owner", "owner: keys and settings, too"),
+    ("operator", "operator: the whole installation"),
+];
+
+/// The pages.
+pub(super) fn routes() -> Router<Dashboard> {
+    Router::new()
+        .route("/settings", get(show).post(save))
+        .route("/settings/keys", post(make))
+        .route("/settings/keys/{id}/revoke", post(revoke))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Asked {
+    done: Option<String>,
+}
+
+async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
+    page(visitor, None, &ui::done(asked.done.as_deref())).await
+}
+
+/// Which form was refused, with what it held.
+enum Fault {
+    Settings(Values, Refused),
+    Key(Values, Refused),
+}
+
+async fn page(visitor: Visitor, fault: Option<Fault>, first: &Markup) -> Page {
+    let settings: Settings = match visitor.api.get("/v1/settings").await {
+        Ok(settings) => settings,
+        Err(refused) => return Err(visitor.refuse(refused)),
+    };
+    let keys = if visitor.may_own() {
+        visitor.api.get::<List<Key>>("/v1/api-keys?limit=200").await.ok()
+    } else {
+        None
+    };
+    let own = of(&settings);
+    let fresh = {
+        let mut values = Values::default();
+        values.put("role", "viewer");
+        values
+    };
+    let (settings_form, key_form) = match &fault {
+        Some(Fault::Settings(values, refused)) => {
+            (Fields { values, fault: Some(refused) }, Fields { values: &fresh, fault: None })
+        }
+        Some(Fault::Key(values, refused)) => {
+            (Fields { values: &own, fault: None }, Fields { values, fault: Some(refused) })
+        }
+        None => (Fields { values: &own, fault: None }, Fields { values: &fresh, fault: None }),
+    };
+    let content = html! {
+        h1 { "Settings" }
+        (first)
+        @if visitor.may_own() { (form(&visitor, &settings_form)) } @else { (shown(&settings)) }
+        section aria-labelledby="keys" {
+            h2 #keys { "API keys" }
+            @match &keys { Some(keys) => { (table(&visitor, &keys.items)) (key_form_of(&visitor, &key_form)) }, None => { p { "Only owners see the keys. Yours has the role " strong { (visitor.caller.role.word()) } "." } } }
+        }
+    };
+    Ok(layout::page(&visitor, Part::Settings, "Settings", &content))
+}
+
+/// The defaults without the single window, which is the list's only one.
+fn defaults(settings: &Settings) -> Map<String, Value> {
+    let mut defaults = settings.defaults.clone();
+    if defaults.contains_key("delivery_schedules") {
+        defaults.remove("delivery_schedule");
+    }
+    defaults
+}
+
+fn of(settings: &Settings) -> Values {
+    let mut values = Values::default();
+    let defaults = defaults(settings);
+    values.put(
+        "defaults",
+        if defaults.is_empty() {
+            String::new()
+        } else {
+            serde_json::to_string_pretty(&defaults).unwrap_or_default()
+        },
+    );
+    values.put_some("max_queued_events", settings.max_queued_events);
+    values.put_some("max_queued_bytes", settings.max_queued_bytes);
+    for (name, on) in [("paused", settings.paused), ("public_event_types", settings.public_event_types)] {
+        if on {
+            values.put(name, "on");
+        }
+    }
+    values
+}
+
+fn form(visitor: &Visitor, fields: &Fields<'_>) -> Markup {
+    html! {
+        form.edit method="post" action="/settings" {
+            (ui::csrf(visitor)) (fields.notice())
+            fieldset {
+                legend { "Account" }
+                (fields.tick("paused", "Pause the whole account: accept events, send nothing"))
+                (fields.tick("public_event_types", "Let anybody read the event types"))
+                div.grid {
+                    (fields.input("max_queued_events", "Waiting deliveries at most", "Above it publishing answers 429. Empty: no limit.", "number"))
+                    (fields.input("max_queued_bytes", "Bytes of waiting payloads at most", "Empty: no limit.", "number"))
+                }
+                (fields.area("defaults", "Policies for destinations that say nothing", "JSON in the words of a destination, such as {\"max_concurrency\": 10, \"max_age_seconds\": 86400}. Empty: the built-in ones.", 8))
+                div.bar { button.main type="submit" { "Save" } }
+            }
+        }
+    }
+}
+
+fn shown(settings: &Settings) -> Markup {
+    let limit = |limit: Option<u64>| limit.map_or("no limit".to_owned(), super::words::count);
+    html! {
+        dl.pairs {
+            dt { "Waiting deliveries at most" } dd { (limit(settings.max_queued_events)) }
+            dt { "Bytes of waiting payloads at most" } dd { (limit(settings.max_queued_bytes)) }
+            dt { "Event types" }
+            dd {
+                @if settings.public_event_types {
+                    "anybody may read them"
+                } @else { "only those with a key read them" }
+            }
+            dt { "Defaults" }
+            dd { pre { (serde_json::to_string_pretty(&defaults(settings)).unwrap_or_default()) } }
+        }
+    }
+}
+
+async fn save(Posted { visitor, values }: Posted) -> Page {
+    let settings: Settings = match visitor.api.get("/v1/settings").await {
+        Ok(settings) => settings,
+        Err(refused) => return Err(visitor.refuse(refused)),
+    };
+    let patch = match patch(&settings, &values) {
+        Ok(patch) => patch,
+        Err(refused) => return page(visitor, Some(Fault::Settings(values, refused)), &html! {}).await,
+    };
+    match visitor.api.change(Method::PATCH, "/v1/settings", &patch, None).await {
+        Ok(_) => Ok(see("/settings?done=saved")),
+        Err(refused) => page(visitor, Some(Fault::Settings(values, refused)), &html! {}).await,
+    }
+}
+
+/// What the form says otherwise than what is in force; defaults that are gone from it are removed.
+fn patch(settings: &Settings, values: &Values) -> Result<Value, Refused> {
+    let before = defaults(settings);
+    let text = values.get("defaults");
+    let said: Map<String, Value> = match text {
+        "" => Map::new(),
+        text => serde_json::from_str(text).map_err(|error| Refused {
+            error: format!("this is no JSON object: {error}"),
+            field: Some("defaults".to_owned()),
+            ..Refused::default()
+        })?,
+    };
+    let gone = before.keys().filter(|name| !said.contains_key(*name)).map(|name| (name.clone(), Value::Null));
+    let other = said
+        .iter()
+        .filter(|(name, value)| before.get(*name) != Some(value))
+        .map(|(name, value)| (name.clone(), value.clone()));
+    let changed: Map<String, Value> = gone.chain(other).collect();
+    let mut patch = json!({
+        "max_queued_events": values.number("max_queued_events"),
+        "max_queued_bytes": values.number("max_queued_bytes"),
+        "paused": values.is_on("paused"),
+        "public_event_types": values.is_on("public_event_types"),
+    });
+    if !changed.is_empty() {
+        patch["defaults"] = Value::Object(changed);
+    }
+    Ok(patch)
+}
+
+fn table(visitor: &Visitor, keys: &[Key]) -> Markup {
+    let clock = &visitor.clock;
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="API keys" { table.rows {
+            thead {
+                tr {
+                    th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "Begins with" }
+                    th scope="col" { "Made" } th scope="col" { "Ends" }
+                    th scope="col" { "" span.hidden { "Revoke" } }
+                }
+            }
+            tbody { @for key in keys { tr {
+                th scope="row" { (key.name) }
+                td { (key.role) }
+                td { code { (key.prefix) "…" } }
+                td { (ui::moment(clock, key.created_at)) }
+                td { @if let Some(at) = key.expires_at { (ui::moment(clock, at)) } @else { "never" } }
+                td { @if visitor.caller.key.to_string() == key.id { small { "you are using it" } } @else { (ui::action(visitor, &format!("/settings/keys/{}/revoke", key.id), "Revoke", &[])) } }
+            } } }
+        } }
+    }
+}
+
+fn key_form_of(visitor: &Visitor, fields: &Fields<'_>) -> Markup {
+    let roles = if visitor.is_operator() { &ROLES[..] } else { &ROLES[..4] };
+    html! {
+        form.edit method="post" action="/settings/keys" {
+            (ui::csrf(visitor))
+            fieldset {
+                legend { "New key" }
+                (fields.notice())
+                div.grid {
+                    (fields.text("name", "What it is for", ""))
+                    (fields.choice("role", "Role", "", roles))
+                    (fields.text("expires_at", "Ends at", "A time such as 2027-01-31T12:00:00Z. Empty: never."))
+                }
+                div.bar { button.main type="submit" { "Make a key" } }
+            }
+        }
+    }
+}
+
+/// A new key: the page shows it once.
+async fn make(Posted { visitor, values }: Posted) -> Page {
+    let mut body = json!({"name": values.get("name"), "role": values.get("role")});
+    if let Some(end) = values.some("expires_at") {
+        body["expires_at"] = end.into();
+    }
+    match visitor.api.post::<Key>("/v1/api-keys", &body).await {
+        Ok(key) => {
+            let first = html! { @if let Some(text) = &key.api_key { (ui::secret(&format!("The new key “{}”", key.name), text)) } };
+            page(visitor, None, &first).await
+        }
+        Err(refused) => page(visitor, Some(Fault::Key(values, refused)), &html! {}).await,
+    }
+}
+
+async fn revoke(Path(id): Path<String>, Posted { visitor, .. }: Posted) -> Page {
+    match visitor.api.delete(&format!("/v1/api-keys/{}", segment(&id))).await {
+        Ok(()) => Ok(see("/settings?done=revoked")),
+        Err(refused) => Err(visitor.refuse(refused)),
+    }
+}
