@@ -106,6 +106,7 @@ const LEASES: &[&str] = &[
     "add_node",
     "adopt_jobs",
     "claim_slots",
+    "clock",
     "drop_nodes",
     "forget_bulletins",
     "has_senior",

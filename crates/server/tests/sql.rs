@@ -6,7 +6,6 @@ use kit::{Postgres, Receiver, Reply, Server, secs, until};
 use serde_json::json;
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "whoever runs it wants to know that it did not")]
 async fn an_event_is_delivered_if_its_transaction_commits() {
     let Some(programs) = Postgres::programs() else {
         println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");

@@ -53,7 +53,7 @@ async fn list(
         Some(_) => app.engine.store().refused_outbox(SHOWN).await?,
     };
     let position = |refused: &Refused| u128::from(refused.outboxed.no);
-    Ok(ok(page_of(refused.into_iter(), position, page, list, view)))
+    Ok(ok(page_of(refused, position, page, list, view)))
 }
 
 fn view(refused: Refused) -> RefusedView {

@@ -70,7 +70,7 @@ mod tests {
 
     /// Calls until it is told to stop; says how often it was connected and yet not answered.
     fn caller(address: SocketAddr, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u32> {
-        std::thread::spawn(move || {
+        let call = move || {
             let mut unanswered = 0;
             while !stop.load(Relaxed) {
                 match TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
@@ -82,7 +82,8 @@ mod tests {
                 }
             }
             unanswered
-        })
+        };
+        std::thread::Builder::new().name("caller".to_owned()).spawn(call).unwrap()
     }
 
     /// Goal: who is connected is answered, whenever the door is shut. Method: callers without pause, many doors.
