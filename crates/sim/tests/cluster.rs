@@ -55,7 +55,6 @@ fn a_cluster_loses_nothing_and_breaks_no_bound() {
     reached("a commit that was made, its answer lost", |counts| counts.doubtful_made);
     reached("a commit that was not made, its answer lost", |counts| counts.doubtful_lost);
     reached("a death right after a claim", |counts| counts.storms);
-    reached("a claim that waited for a group of the old owner", |counts| counts.claims_that_waited);
     reached("a dead node's slot worked again in time", |counts| counts.revivals);
     reached("a clean leave", |counts| counts.leaves);
     reached("a cut from the database", |counts| counts.cuts);
