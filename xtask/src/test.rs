@@ -18,7 +18,7 @@ pub(crate) fn run_all() -> Result<()> {
     tests.env("XTASK_NODE_MODULES", &tools.node_modules);
     run(&mut tests)?;
     let mut on_postgres = cargo();
-    on_postgres.args(["test", "--package", "tidegate", "--locked"]);
+    on_postgres.args(["test", "--workspace", "--locked"]);
     on_postgres.args(ON_BOTH_STORES.iter().flat_map(|name| ["--test", name]));
     on_postgres.env("XTASK_STORE", "postgres");
     run(&mut on_postgres)
