@@ -95,12 +95,10 @@ impl Clock {
     /// The earliest and the latest time that it may be. The same where no other clock is followed.
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     pub fn between(&self) -> (Timestamp, Timestamp) {
-        let now = || self.now().wall;
-        if !self.follows.load(Relaxed) {
-            return (now(), now());
-        }
-        let Some(bounds) = *self.bounds.lock().unwrap_or_else(PoisonError::into_inner) else {
-            return (now(), now());
+        let known = || *self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(bounds) = self.follows.load(Relaxed).then(known).flatten() else {
+            let now = self.now().wall;
+            return (now, now);
         };
         bounds.between(self.elapsed(Instant::now()))
     }

@@ -14,6 +14,8 @@
 mod client;
 #[path = "kit/dice.rs"]
 mod dice;
+#[path = "kit/events.rs"]
+mod events;
 #[path = "kit/postgres.rs"]
 mod postgres;
 #[path = "kit/receiver.rs"]
@@ -28,6 +30,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use client::{Answer, Client, NoAnswer};
 pub(crate) use dice::Dice;
+pub(crate) use events::{ids_of_batch, numbered_event};
 pub(crate) use postgres::Postgres;
 pub(crate) use receiver::{Received, Receiver, Reply};
 pub(crate) use server::{Server, free_port};

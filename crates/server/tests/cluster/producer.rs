@@ -9,7 +9,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::kit::{Client, Dice, NoAnswer, millis, now, secs};
+use crate::kit::{Client, Dice, NoAnswer, ids_of_batch, millis, now, numbered_event, secs};
 use crate::world::{Kind, World};
 
 /// A call that takes longer is made again elsewhere.
@@ -57,7 +57,8 @@ impl Ledger {
     async fn publish(&self, nodes: &[Client], event_type: &str, key: Option<&str>, count: u64) {
         let first = self.next.fetch_add(count, Relaxed);
         let numbers = first..first + count;
-        let mut bodies: Vec<Value> = numbers.clone().map(|number| body(event_type, key, number)).collect();
+        let mut bodies: Vec<Value> =
+            numbers.clone().map(|number| numbered_event(event_type, key, number)).collect();
         let (path, body) = match count {
             1 => ("/v1/outbound-events", bodies.remove(0)),
             _ => ("/v1/outbound-events/batch", json!({"events": bodies})),
@@ -86,7 +87,7 @@ impl Ledger {
             tokio::time::sleep(millis(10)).await;
         };
         let accepted_at = now();
-        let ids = if count == 1 { vec![data["id"].clone()] } else { items(&data) };
+        let ids = if count == 1 { vec![data["id"].clone()] } else { ids_of_batch(&data) };
         assert_eq!(ids.len() as u64, count, "{data}");
         let event = |(number, id): (u64, Value)| Event {
             number,
@@ -99,19 +100,6 @@ impl Ledger {
         let events = numbers.zip(ids).map(event);
         self.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
     }
-}
-
-fn items(data: &Value) -> Vec<Value> {
-    data["items"].as_array().into_iter().flatten().map(|item| item["id"].clone()).collect()
-}
-
-fn body(event_type: &str, key: Option<&str>, number: u64) -> Value {
-    let pad = "x".repeat(usize::try_from(number % 50).unwrap_or(0));
-    let mut event = json!({"event_type": event_type, "payload": {"number": number, "pad": pad}});
-    if let Some(key) = key {
-        event["ordering_key"] = json!(key);
-    }
-    event
 }
 
 /// One who publishes to some destinations and waits a while between requests.

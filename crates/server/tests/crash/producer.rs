@@ -10,7 +10,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::kit::{Client, Dice, millis, now};
+use crate::kit::{Client, Dice, ids_of_batch, millis, now, numbered_event};
 use crate::world::World;
 
 /// One event that was sent to the server.
@@ -83,7 +83,7 @@ impl Ledger {
         let first = self.next.fetch_add(count, Ordering::Relaxed);
         let numbers = first..first + count;
         let mut bodies: Vec<Value> =
-            numbers.clone().map(|number| body(event_type, key.as_deref(), number)).collect();
+            numbers.clone().map(|number| numbered_event(event_type, key.as_deref(), number)).collect();
         let (path, body) = match count {
             1 => ("/v1/outbound-events", bodies.remove(0)),
             _ => ("/v1/outbound-events/batch", json!({"events": bodies})),
@@ -102,7 +102,7 @@ impl Ledger {
             Err(_) => Value::Null,
         };
         let known = !data.is_null();
-        let ids = if count == 1 { vec![data["id"].clone()] } else { items(&data) };
+        let ids = if count == 1 { vec![data["id"].clone()] } else { ids_of_batch(&data) };
         assert!(!known || ids.len() as u64 == count, "{data}");
         let event = |(index, number): (usize, u64)| Event {
             number,
@@ -120,19 +120,6 @@ impl Ledger {
             tokio::time::sleep(millis(10)).await;
         }
     }
-}
-
-fn items(data: &Value) -> Vec<Value> {
-    data["items"].as_array().into_iter().flatten().map(|item| item["id"].clone()).collect()
-}
-
-fn body(event_type: &str, key: Option<&str>, number: u64) -> Value {
-    let pad = "x".repeat(usize::try_from(number % 50).unwrap_or(0));
-    let mut event = json!({"event_type": event_type, "payload": {"number": number, "pad": pad}});
-    if let Some(key) = key {
-        event["ordering_key"] = json!(key);
-    }
-    event
 }
 
 /// Starts all producers. Those of ordered events are alone with their destination, so that they know the order.
