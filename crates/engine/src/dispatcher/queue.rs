@@ -180,7 +180,10 @@ impl Queue {
         let group = Group::of(&delivery, policy);
         if !self.lines.contains_key(&line) && (self.heads_on(group) >= self.room || !self.knows_all_lines()) {
             self.other_lines.insert(group);
-            self.leave(|left| left.other_lines.extend([group]));
+            self.leave(|left| {
+                left.other_lines.extend([group]);
+                left.in_any_line = true;
+            });
             return;
         }
         let queue = self.lines.entry(line.clone()).or_default();

@@ -1,15 +1,20 @@
 //! Between what is committed and what the machine knows of it lies a moment: in it others read, or the process dies.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use tidegate_core::delivery::{Delivery, Status};
+use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{LaneState, LastStop};
+use tidegate_core::order::Ordering;
 use tidegate_core::policy::Policy;
 use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
 use tidegate_core::refill::Refill;
-use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Input};
+use tidegate_core::settle::Incoming;
+use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Input, LaneId};
 
-use super::node::{FAILED, Node, OK};
+use super::node::{FAILED, Node, OK, ordered};
 
 /// Readers see a commit before the machine hears of it, so a refill can bring a delivery first.
 #[test]
@@ -122,4 +127,116 @@ fn a_lane_goes_on_after_a_crash_when_what_it_forfeited_is_stored() {
     let mark = node.dispatcher.lane(lane).mark();
     node.step(Input::Saved { lane, mark });
     assert_eq!(node.take_sent(), [waiting]);
+}
+
+/// What happens around a lane that keeps an order, while what waits is partly here and partly in the store.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Something is committed, and the lane is told of it.
+    Told { key: u8 },
+    /// Something is committed, and the lane is told only that there is something.
+    Hinted { key: u8 },
+    /// A refill that was asked for is read, or what was read arrives.
+    Refill,
+    /// The first of those in flight is answered.
+    Answer { well: bool },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => (0..3_u8).prop_map(|key| Step::Told { key }),
+        1 => (0..3_u8).prop_map(|key| Step::Hinted { key }),
+        4 => Just(Step::Refill),
+        3 => prop::bool::weighted(0.8).prop_map(|well| Step::Answer { well }),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+/// A lane that keeps an order, and the store behind it.
+struct Shop {
+    node: Node,
+    lane: LaneId,
+    ordering: Ordering,
+    /// What is open.
+    store: Vec<Delivery>,
+    settles: usize,
+    answered: usize,
+    read: Option<Vec<Delivery>>,
+    in_flight: VecDeque<DeliveryId>,
+}
+
+impl Shop {
+    fn new(ordering: Ordering) -> Self {
+        let mut node = Node::new(10);
+        let policy = Arc::new(ordered(ordering));
+        let state = LaneState::new(&policy, node.now);
+        let lane = node.dispatcher.open(AccountNo(0), policy, state, true);
+        node.slow_refills = true;
+        node.step(Input::Wake);
+        let (store, in_flight) = (vec![], VecDeque::new());
+        Self { node, lane, ordering, store, settles: 0, answered: 0, read: None, in_flight }
+    }
+
+    fn step(&mut self, step: Step) {
+        let lane = self.lane;
+        match step {
+            Step::Told { key } | Step::Hinted { key } => {
+                let named = |event: &mut Incoming| event.ordering_key = Some(format!("key-{key}").into());
+                let delivery = self.node.in_store(lane, named);
+                self.store.push(delivery.clone());
+                let told = matches!(step, Step::Told { .. });
+                self.node.step(if told { Input::Accepted { lane, delivery } } else { Input::Behind { lane } });
+            }
+            Step::Refill => match self.read.take() {
+                Some(deliveries) => {
+                    self.answered += 1;
+                    let refill = Refill { deliveries, ..Refill::default() };
+                    self.node.step(Input::Refilled { lane, refill });
+                }
+                None if self.node.refills > self.answered => self.read = Some(self.store.clone()),
+                None => {}
+            },
+            Step::Answer { well } => {
+                let Some(id) = self.in_flight.pop_front() else { return };
+                let tried = self.node.status(id).is_some();
+                self.node.answer(lane, id, if well || tried { OK } else { FAILED });
+            }
+        }
+        self.look();
+    }
+
+    /// Commits what was settled. Whatever is sent is the first of its line that is open.
+    fn look(&mut self) {
+        for settled in &self.node.settled[self.settles..] {
+            self.store.retain(|delivery| delivery.id != settled.id || !settled.status.is_final());
+            let before = self.store.iter_mut().find(|delivery| delivery.id == settled.id);
+            before.into_iter().for_each(|before| before.clone_from(settled));
+        }
+        self.settles = self.node.settled.len();
+        for id in self.node.take_sent() {
+            let sent = self.store.iter().find(|delivery| delivery.id == id).expect("it is open");
+            let line = self.ordering.line(sent);
+            let mut of_line = self.store.iter().filter(|delivery| self.ordering.line(delivery) == line);
+            let first = of_line.next().map(|delivery| delivery.place.sequence);
+            assert_eq!(Some(sent.place.sequence), first, "it passed by the first of {line:?}");
+            self.in_flight.push_back(id);
+        }
+    }
+}
+
+proptest! {
+    /// Goal: a line keeps its order, and comes to its end, whatever the lane hears of by itself, and whatever only the store has.
+    /// Method: everything is committed in order; what is read is what is committed by then, and arrives at any time.
+    #[test]
+    fn nothing_passes_by_what_only_the_store_has(steps in steps(), fifo: bool) {
+        let mut shop = Shop::new(if fifo { Ordering::Fifo } else { Ordering::Key });
+        steps.into_iter().for_each(|step| shop.step(step));
+        for _ in 0..400 {
+            shop.step(Step::Refill);
+            shop.step(Step::Answer { well: true });
+            shop.node.pass(1_000);
+            shop.look();
+        }
+        prop_assert!(shop.store.is_empty(), "left over: {:?}", shop.store);
+    }
 }

@@ -29,6 +29,8 @@ pub(super) struct Left {
     pub(super) lines: BTreeSet<Line>,
     pub(super) other_lines: BTreeSet<Group>,
     pub(super) timed_from: Option<Timestamp>,
+    /// In lines that were not here: any line of the answer may be one of them.
+    pub(super) in_any_line: bool,
 }
 
 impl Queue {
@@ -106,7 +108,10 @@ impl Queue {
             self.insert(delivery, policy, now);
         }
         self.note_more(refill.more);
-        let Left { shelves, lines, other_lines, timed_from } = left;
+        let Left { shelves, lines, other_lines, timed_from, in_any_line } = left;
+        if in_any_line {
+            self.expect_more_of_lines();
+        }
         let other_lines = other_lines.into_iter().chain(stale.into_values()).collect();
         self.note_more(More {
             shelves: shelves.into_iter().collect(),
@@ -128,10 +133,18 @@ impl Queue {
         self.timed_from = earliest(self.timed_from, more.timed_from);
     }
 
-    /// What is here may not be all: ask, at the next look.
+    /// What is here may not be all: ask, at the next look. Until then what comes must not pass by what is not known.
     pub(in crate::dispatcher) fn look_again(&mut self) {
         self.timed_from = Some(Timestamp::MIN);
-        self.leave(|left| left.timed_from = Some(Timestamp::MIN));
+        self.expect_more_of_lines();
+        self.leave(|left| {
+            left.timed_from = Some(Timestamp::MIN);
+            left.in_any_line = true;
+        });
+    }
+
+    fn expect_more_of_lines(&mut self) {
+        self.lines.values_mut().for_each(|line| line.more = true);
     }
 
     /// Whether what has this place waits here, whatever it waits for.
