@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::kit::secs;
-use crate::kit::{Client, Received, until};
+use crate::kit::{Client, Received, millis, now, secs};
 use crate::nemesis::{Fault, LATE};
 use crate::producer::Event;
 use crate::world::{BURST, Destination, Kind, RATE, World};
@@ -348,15 +347,15 @@ pub(crate) async fn api_agrees(nodes: &[Client], world: &World, events: &[Event]
         }
         for destination in &world.destinations {
             let path = format!("/v1/destinations/{}", destination.id);
-            until(
-                secs(5),
-                format!("{} has nothing open at {}", destination.name, node.authority),
-                async || {
-                    let shown = node.get(&path).await.expect(200);
-                    shown["queued_events"] == 0 && shown["inflight"] == 0
-                },
-            )
-            .await;
+            let began = now();
+            loop {
+                let shown = node.get(&path).await.expect(200);
+                if shown["queued_events"] == 0 && shown["inflight"] == 0 {
+                    break;
+                }
+                assert!(began.elapsed() < secs(5), "nothing is open, but {} says: {shown}", node.authority);
+                tokio::time::sleep(millis(100)).await;
+            }
         }
     }
 }

@@ -34,8 +34,10 @@ const TICK: Duration = Duration::from_secs(1);
 const HINTS: Duration = Duration::from_millis(5);
 /// How often what is old is looked for.
 const SWEEP: Duration = Duration::from_secs(10);
-/// How often what the others have counted is read; where that takes long, seldom enough to be idle nine tenths of the time.
+/// How often what the others have counted is read; where that takes long, seldom enough to be idle nine tenths of the time …
 const COUNT: Duration = Duration::from_secs(1);
+/// … but no more seldom than this: it may have taken long only because nothing came through.
+const COUNT_AT_LEAST: Duration = Duration::from_secs(3);
 
 /// What the thread works with.
 pub(super) struct Desk {
@@ -167,7 +169,7 @@ impl Desk {
                 Err(fault) => tracing::debug!(?fault, "what others have counted was not read"),
             }
             let Some(node) = &reader.shared.node else { return };
-            node.counted(begun.elapsed() * 9);
+            node.counted((begun.elapsed() * 9).min(COUNT_AT_LEAST));
         });
         if self.reader.shared.looks.push(look).is_err() {
             node.counted(Duration::ZERO);
