@@ -194,7 +194,7 @@ impl Driver {
     fn hold_or_start(&mut self) {
         let hold = !self.started
             || self.leaving.is_some()
-            || self.tenancy.as_ref().is_some_and(|tenancy| !tenancy.may_work(self.now().mono))
+            || self.tenancy.as_ref().is_some_and(|tenancy| !tenancy.may_start(self.now().mono))
             || self.recorder.unsaved() > MOST_UNSAVED
             || self.parts.store.status().full;
         self.dispatcher.hold_starts(hold);
@@ -310,6 +310,7 @@ impl Driver {
             Order::Posted(orders) => self.fulfil_posted(orders),
             Order::Lose(slots) => self.lose_slots(&slots),
             Order::Work(until) => self.work_until(until),
+            Order::OutOfReach => self.tenancy.iter_mut().for_each(|tenancy| tenancy.reached(false)),
             Order::Reads(done) => {
                 self.dispatcher.reads(true);
                 let _gone = done.send(());

@@ -4,6 +4,7 @@
 //!            ┌── every 2 s, when another's lease ends, when slots were given back ──┐
 //!            ▼                                                                      │
 //!   renew ──► clock, `Work until` ──► Membership::renewed ──► lost: `Lose`          │
+//!   failed: `OutOfReach`                                                            │
 //!                                                         ──► pass: `Pass` ──► empty and committed ──► give back, notice
 //!                                                         ──► claim ──► `Take` ─────┘
 //! ```
@@ -174,7 +175,8 @@ impl Member {
             Ok(renewed) => renewed,
             Err(StoreError::Closed) => return Duration::from_secs(1),
             Err(error) => {
-                tracing::warn!(%error, "the lease is not renewed");
+                tracing::warn!(%error, "the lease is not renewed: nothing starts until it is");
+                self.order(Order::OutOfReach);
                 return AGAIN_AFTER;
             }
         };

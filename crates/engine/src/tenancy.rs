@@ -2,7 +2,7 @@
 //! runtime, so that the simulator's nodes have the very same.
 //!
 //! ```text
-//!   work until ──► lease ended: cut everything off, once
+//!   work until ──► the database is out of reach: start nothing ──► lease ended: cut everything off, once
 //!   pass a slot ──► its last attempt has ended, or its time is up ──► it is empty
 //!   what was accepted here for lanes that keep an order ──► with the next news, by its number
 //! ```
@@ -25,6 +25,8 @@ pub struct Tenancy {
     until: Option<Mono>,
     /// It has stopped.
     stopped: bool,
+    /// The database was out of reach at the last look.
+    in_doubt: bool,
     passing: Vec<Passing>,
     /// News is being read.
     reading: bool,
@@ -70,7 +72,11 @@ impl Tenancy {
     pub fn slots(&self) -> impl Iterator<Item = Slot> {
         self.slots.keys().copied()
     }
-    /// Whether it may start an attempt, and let those in flight go on.
+    /// Whether it may start an attempt: as long as results can be written down, as far as anybody knows.
+    pub fn may_start(&self, now: Mono) -> bool {
+        self.may_work(now) && !self.in_doubt
+    }
+    /// Whether it may let attempts in flight go on.
     pub fn may_work(&self, now: Mono) -> bool {
         self.until.is_some_and(|until| now < until)
     }
@@ -82,7 +88,12 @@ impl Tenancy {
 
     /// The lease holds: it may work until then.
     pub fn work_until(&mut self, until: Mono) {
-        (self.until, self.stopped) = (Some(until), false);
+        (self.until, self.stopped, self.in_doubt) = (Some(until), false, false);
+    }
+    /// Whether the database was in reach, at a renewal or when news was read. If not, what is in flight may still end within the
+    /// lease, and be written down later; what would start now might be lost to this node, and be sent again by another.
+    pub const fn reached(&mut self, reached: bool) {
+        self.in_doubt = !reached;
     }
     /// The lease may end without anybody saying so. Says once that it has: then nothing must be in flight any more.
     pub fn has_ended(&mut self, now: Mono) -> bool {
@@ -278,6 +289,20 @@ mod tests {
         tenancy.take(of(HERE), Epoch(3), at(5));
         assert!(tenancy.took_after(of(HERE), at(4)) && tenancy.took_after(of(HERE), at(5)));
         assert!(!tenancy.took_after(of(HERE), at(6)) && !tenancy.took_after(of(THERE), at(4)));
+    }
+
+    #[test]
+    fn nothing_starts_while_the_database_is_out_of_reach_and_what_is_in_flight_goes_on() {
+        let (mut tenancy, now) = (Tenancy::default(), Mono::from_millis(1));
+        tenancy.work_until(Mono::from_millis(10));
+        assert!(tenancy.may_start(now) && tenancy.may_work(now));
+        tenancy.reached(false);
+        assert!(!tenancy.may_start(now) && tenancy.may_work(now) && !tenancy.has_ended(now));
+        tenancy.work_until(Mono::from_millis(10));
+        assert!(tenancy.may_start(now));
+        tenancy.reached(false);
+        tenancy.reached(true);
+        assert!(tenancy.may_start(now) && !tenancy.may_start(Mono::from_millis(10)));
     }
 
     #[test]

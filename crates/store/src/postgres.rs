@@ -27,6 +27,7 @@ mod slots;
 mod sql;
 mod transfer;
 mod value;
+mod weather;
 mod writer;
 
 pub(crate) use failure::Failure;

@@ -64,6 +64,8 @@ pub(crate) enum Order {
     Lose(Vec<Slot>),
     /// The lease holds: work until then, unless told otherwise before.
     Work(Mono),
+    /// The lease could not be renewed: start nothing until it is.
+    OutOfReach,
     /// What others have stored of lanes that they work.
     Show(Vec<StoredLane>, Done),
 }

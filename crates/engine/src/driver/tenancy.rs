@@ -4,7 +4,8 @@
 //!   Take    the lanes of a slot get the state that the store has, and ask for what waits
 //!   Pass    they start nothing more; when their last attempt has ended and is committed, the slot is told of
 //!   Lose    what they have in flight is cut off and counts no more
-//!   Work    until then: if nobody says otherwise before, everything is cut off, and goes back to its queue
+//!   Work    until then: if nobody says otherwise before, everything is cut off, and goes back to its queue; out of the
+//!           database's reach nothing starts
 //!   News    what other nodes have accepted for lanes of this one
 //! ```
 
@@ -257,6 +258,7 @@ impl Driver {
     }
 
     pub(super) fn take_news(&mut self, news: Result<News, StoreError>) {
+        self.tenancy.iter_mut().for_each(|tenancy| tenancy.reached(news.is_ok()));
         match news {
             Ok(News { brought, behind, orders, catalogue, missed, more }) => {
                 if missed {

@@ -185,7 +185,11 @@ impl Shop {
                 let delivery = self.node.in_store(lane, named);
                 self.store.push(delivery.clone());
                 let told = matches!(step, Step::Told { .. });
-                self.node.step(if told { Input::Accepted { lane, delivery } } else { Input::Behind { lane } });
+                self.node.step(if told {
+                    Input::Accepted { lane, delivery }
+                } else {
+                    Input::Behind { lane }
+                });
             }
             Step::Refill => match self.read.take() {
                 Some(deliveries) => {

@@ -122,9 +122,9 @@ impl<'a> Findings<'a> {
             }
             let delivery = request.delivery_id().to_owned();
             let attempt = (delivery, request.attempt());
-            if let Some(before) = all.iter_mut().find(|before| is(&before.request, &attempt)) {
-                before.recorded = None;
-            }
+            all.iter_mut()
+                .filter(|before| is(&before.request, &attempt))
+                .for_each(|before| before.recorded = None);
             let recorded = attempts.get(&attempt).map(String::as_str);
             all.push(Seen { request, event, recorded });
         }
@@ -154,11 +154,13 @@ impl<'a> Findings<'a> {
                 let lost = self.faults.iter().any(|fault| fault.may_have_lost(&before.request));
                 if !(cut && (lost || before.recorded == Some("cancelled"))) {
                     let what = format!(
-                        "{:?} came twice and was not in flight at a fault: {} (recorded as {:?}), and {} (recorded as {:?})",
+                        "{:?} came twice and was not in flight at a fault: {} (attempt {}, recorded as {:?}), and {} (attempt {}, recorded as {:?})",
                         one.event,
                         self.at(before.request.began_at),
+                        before.request.attempt(),
                         before.recorded,
                         self.at(one.request.began_at),
+                        one.request.attempt(),
                         one.recorded,
                     );
                     self.fail(destination, what);

@@ -13,6 +13,8 @@ const AFTER_LEASE: Duration = secs(2);
 const AFTER_DATABASE: Duration = secs(5);
 /// Results are committed within this time: what was received before a fault is not in flight any more.
 const COMMITTED_WITHIN: Duration = secs(2);
+/// A node notices within this time that nothing comes through to the database, and starts nothing more.
+const NOTICED_WITHIN: Duration = secs(4);
 /// A request may be seen so much later than it was sent, on a busy machine.
 pub(crate) const LATE: Duration = millis(300);
 
@@ -99,13 +101,16 @@ impl Kind {
                 tokio::time::sleep(LEASE + millis(2_000 + dice.below(5_000))).await;
                 if self == Self::SilenceForGood { proxy.open_anew() } else { proxy.open() }
             }
-            Self::KillDatabase => tokio::task::block_in_place(|| {
+            Self::KillDatabase | Self::Promote => tokio::task::block_in_place(|| {
                 cluster.primary.kill9();
-                cluster.primary.up();
-            }),
-            Self::Promote => tokio::task::block_in_place(|| {
-                cluster.primary.kill9();
-                cluster.standby.as_ref().expect("this run has one").promote();
+                // One that was promoted before has no standby of its own.
+                match cluster.standby.take_if(|_| self == Self::Promote) {
+                    Some(standby) => {
+                        standby.promote();
+                        cluster.primary = standby;
+                    }
+                    None => cluster.primary.up(),
+                }
             }),
             Self::CutCommits => {
                 for _ in 0..5 {
@@ -154,7 +159,7 @@ impl Fault {
     pub(crate) fn may_have_lost(&self, request: &Received) -> bool {
         let lost = match self.kind {
             Kind::Kill | Kind::ClocksApart | Kind::Pause => self.from + LATE,
-            Kind::Silence | Kind::SilenceForGood | Kind::Reset => self.from + COMMITTED_WITHIN,
+            Kind::Silence | Kind::SilenceForGood | Kind::Reset => self.from + NOTICED_WITHIN,
             Kind::KillDatabase | Kind::Promote | Kind::CutCommits | Kind::RollingRestart => return false,
         };
         let ended_at = request.ended_at.unwrap_or(request.began_at);

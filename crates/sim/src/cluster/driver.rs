@@ -89,7 +89,7 @@ impl Cluster {
     fn hold_or_start(&mut self, n: usize) {
         let now = self.now_at(n).mono;
         let node = &mut self.nodes[n];
-        let hold = node.state == State::Closing || !node.tenancy.may_work(now);
+        let hold = node.state == State::Closing || !node.tenancy.may_start(now);
         node.dispatcher.hold_starts(hold);
     }
 
@@ -161,6 +161,7 @@ impl Cluster {
                 self.nodes[n].tenancy.work_until(until);
                 self.nodes[n].lease_until = until;
             }
+            Input::OutOfReach => self.nodes[n].tenancy.reached(false),
             Input::Second => self.show_in_flight(n),
         }
     }
@@ -224,6 +225,7 @@ impl Cluster {
     }
 
     fn take_news(&mut self, n: usize, news: Option<Vec<(usize, Delivery)>>) {
+        self.nodes[n].tenancy.reached(news.is_some());
         if let Some(brought) = news {
             let known = brought.into_iter().filter(|(destination, _)| self.here(n, *destination).is_some());
             let known = known.map(|(destination, delivery)| (number(destination), delivery)).collect();

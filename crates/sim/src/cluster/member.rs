@@ -119,6 +119,7 @@ impl Cluster {
             let sent = self.now_at(n).mono;
             let task = &mut self.nodes[n].task;
             (task.sent, task.next) = (sent, AGAIN_AFTER);
+            self.nodes[n].inbox.push_back(Input::OutOfReach);
         }
         self.rest(n);
     }

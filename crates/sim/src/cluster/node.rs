@@ -107,7 +107,11 @@ pub(super) enum Doing {
 pub(super) enum Input {
     Commit(Vec<Work>),
     Answered(u64),
-    Refilled { lane: LaneId, token: u64, refill: Box<Refill> },
+    Refilled {
+        lane: LaneId,
+        token: u64,
+        refill: Box<Refill>,
+    },
     Noticed,
     News(Option<Vec<(usize, Delivery)>>),
     Overdue(Option<Vec<(usize, Delivery)>>),
@@ -115,6 +119,8 @@ pub(super) enum Input {
     Pass(Vec<Slot>, Millis),
     Lose(Vec<Slot>),
     Work(Mono),
+    /// The lease could not be renewed.
+    OutOfReach,
     Second,
 }
 

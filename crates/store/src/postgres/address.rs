@@ -17,6 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use url::Url;
 
 use super::failure::Failure;
+use super::weather::Weather;
 use crate::StoreError;
 
 /// How long a connection may take to be made.
@@ -26,21 +27,32 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// How often an idle connection is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
+/// What a session is begun with that is to keep statements. Each is planned once, as the tests plan it: by its index, whatever the
+/// size of the tables is at that moment. And the server itself must have read this: a pooler refuses or ignores it.
+const STRAIGHT: &str = "-c tidegate.straight=yes -c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off \
+                        -c enable_bitmapscan=off -c enable_sort=off -c enable_hashjoin=off -c enable_mergejoin=off";
+const IS_STRAIGHT: &str = "select coalesce(current_setting('tidegate.straight', true), '') = 'yes'";
+
 /// A database, as a URL names it.
 #[derive(Clone)]
 pub(super) struct Address {
     config: Config,
     tls: MakeRustlsConnect,
+    /// Statements may be prepared where the way is straight.
+    prepares: bool,
+    /// What those who use this address know of the way to it.
+    pub(super) weather: Weather,
 }
 
 impl Address {
     /// Reads `postgres://user:password@host:port/database?sslmode=…`. Beside what libpq's URLs may say of hosts, `sslmode` is
     /// `disable`, `prefer`, `require` (encrypted, to whoever answers) or `verify-full` (only to the host that is named, by a
-    /// certificate of a known authority, or of the one in the file `sslrootcert`).
+    /// certificate of a known authority, or of the one in the file `sslrootcert`). With `prepare=no` no statement is prepared, even
+    /// if nobody seems to be between this node and the server.
     pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
         let wrong = |why: String| StoreError::Database(format!("the database URL is not one: {why}"));
         let mut url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
-        let (mut verify, mut roots) = (false, None);
+        let (mut verify, mut roots, mut prepares) = (false, None, true);
         let asked: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         let mut left = Vec::new();
         for (name, value) in asked {
@@ -53,6 +65,8 @@ impl Address {
                     return Err(wrong("sslmode=verify-ca; verify-full is meant".to_owned()));
                 }
                 ("sslrootcert", _) => roots = Some(value),
+                ("prepare", "yes" | "no") => prepares = value == "yes",
+                ("prepare", _) => return Err(wrong("prepare is yes or no".to_owned())),
                 _ => left.push((name, value)),
             }
         }
@@ -66,7 +80,7 @@ impl Address {
         config.application_name("tidegate").connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(SILENCE);
         config.keepalives(true).keepalives_idle(KEEPALIVE);
         let tls = if verify { verifying(roots.as_deref())? } else { trusting() };
-        Ok(Self { config, tls: MakeRustlsConnect::new(tls) })
+        Ok(Self { config, tls: MakeRustlsConnect::new(tls), prepares, weather: Weather::default() })
     }
 
     /// Listens on a channel, until the connection ends.
@@ -81,27 +95,39 @@ impl Address {
 
     /// A new connection. Its task runs on the runtime of whoever asks.
     pub(super) async fn connect(&self) -> Result<Client, Failure> {
-        // A URL without `sslmode` to a socket on this machine needs no TLS.
-        let plain = self.config.get_ssl_mode() == SslMode::Disable;
-        let unavailable = |error: tokio_postgres::Error| match Failure::from(error) {
+        self.connect_as(&self.config).await.map_err(|error| match Failure::from(error) {
             Failure::Lost(text) | Failure::Refused(text) => Failure::Unavailable(text),
             other => other,
+        })
+    }
+
+    /// The same for a session that keeps statements, if it leads straight to the server; `None` if somebody is between.
+    pub(super) async fn connect_straight(&self) -> Result<Option<Client>, Failure> {
+        if !self.prepares {
+            return Ok(None);
+        }
+        let mut config = self.config.clone();
+        let own = self.config.get_options().unwrap_or_default();
+        config.options(format!("{own} {STRAIGHT}").trim());
+        let client = match self.connect_as(&config).await {
+            Ok(client) => client,
+            Err(error) if error.as_db_error().is_some() => return Ok(None),
+            Err(error) => return Err(Failure::Unavailable(Failure::text(&error))),
         };
-        let made = match plain {
-            true => {
-                let (client, connection) =
-                    self.config.connect(tokio_postgres::NoTls).await.map_err(unavailable)?;
-                tokio::spawn(async move { drop(connection.await) });
-                client
-            }
-            false => {
-                let (client, connection) =
-                    self.config.connect(self.tls.clone()).await.map_err(unavailable)?;
-                tokio::spawn(async move { drop(connection.await) });
-                client
-            }
-        };
-        Ok(made)
+        let row = client.query_one(IS_STRAIGHT, &[]).await?;
+        Ok(row.get::<_, bool>(0).then_some(client))
+    }
+
+    async fn connect_as(&self, config: &Config) -> Result<Client, tokio_postgres::Error> {
+        // A URL without `sslmode` to a socket on this machine needs no TLS.
+        if config.get_ssl_mode() == SslMode::Disable {
+            let (client, connection) = config.connect(tokio_postgres::NoTls).await?;
+            tokio::spawn(async move { drop(connection.await) });
+            return Ok(client);
+        }
+        let (client, connection) = config.connect(self.tls.clone()).await?;
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(client)
     }
 }
 

@@ -23,12 +23,22 @@ pub(crate) enum Failure {
     Gone,
 }
 
+impl Failure {
+    /// The error with what led to it.
+    pub(super) fn text(error: &tokio_postgres::Error) -> String {
+        match std::error::Error::source(error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        }
+    }
+}
+
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(said) = error.as_db_error() else {
             return match error.is_closed() || source_is_io(&error) {
-                true => Self::Lost(text(&error)),
-                false => Self::Refused(text(&error)),
+                true => Self::Lost(Self::text(&error)),
+                false => Self::Refused(Self::text(&error)),
             };
         };
         let code = said.code();
@@ -39,7 +49,9 @@ impl From<tokio_postgres::Error> for Failure {
             &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::T_R_DEADLOCK_DETECTED
             | &SqlState::LOCK_NOT_AVAILABLE
-            | &SqlState::QUERY_CANCELED => Self::Again(sentence),
+            | &SqlState::QUERY_CANCELED
+            // A statement that the server keeps was made for another schema.
+            | &SqlState::FEATURE_NOT_SUPPORTED => Self::Again(sentence),
             &SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::INSUFFICIENT_PRIVILEGE => {
                 Self::Unavailable(sentence)
             }
@@ -82,12 +94,4 @@ fn source_is_io(error: &tokio_postgres::Error) -> bool {
         source = error.source();
     }
     false
-}
-
-/// The error with what led to it.
-fn text(error: &tokio_postgres::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }

@@ -34,7 +34,11 @@ pub(super) fn run(address: &Address, shared: &Arc<Shared>) {
     };
     let listen = async {
         loop {
-            if let Err(failure) = address.listen(CHANNEL, hear).await {
+            let heard = tokio::select! {
+                heard = address.listen(CHANNEL, hear) => heard,
+                () = address.weather.passes_over() => Ok(()),
+            };
+            if let Err(failure) = heard {
                 tracing::debug!(?failure, "hints of other nodes are not heard for now");
             }
             tokio::time::sleep(PAUSE).await;

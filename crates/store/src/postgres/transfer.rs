@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::failure::Failure;
-use super::link::Link;
+use super::link::{Habit, Link};
 use super::partitions::Partitions;
 use super::shared_work::KEY_FINGERPRINT;
 use super::value::typed;
@@ -62,7 +62,7 @@ fn mark(link: &Link, name: &str) -> Result<Option<String>, Failure> {
 impl Target {
     /// Connects, and makes the schema where something is to be moved.
     pub(crate) fn open(url: &str, task: Task) -> Result<Self, TransferError> {
-        let link = Link::with_patience(Address::parse(url)?, PATIENCE)?;
+        let link = Link::with(Address::parse(url)?, Habit::Various, PATIENCE)?;
         link.connect()?;
         open::check(&link)?;
         match task {

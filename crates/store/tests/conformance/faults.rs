@@ -120,9 +120,10 @@ impl Proxy {
         Self { directory, next_group }
     }
 
+    /// Statements are sent whole, so that the proxy can see what passes.
     fn url(&self, database: &str) -> String {
         let host = self.directory.to_string_lossy().replace('/', "%2F");
-        format!("postgres://postgres@{host}/{database}?sslmode=disable")
+        format!("postgres://postgres@{host}/{database}?sslmode=disable&prepare=no")
     }
 }
 
