@@ -10,6 +10,7 @@ use crate::outcome::Outcome;
 use crate::pattern::EventType;
 use crate::policy::Policy;
 use crate::retry::{RetryPlan, RetryPolicy, RetrySources};
+use crate::sequence::Sequence;
 use crate::time::{Millis, Timestamp};
 
 /// What an event type or the account says about deliveries.
@@ -90,10 +91,7 @@ pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms
     let max_age = terms.max_age.unwrap_or(limits::DEFAULT_MAX_AGE).min(limits::MAX_MAX_AGE);
     Delivery {
         id: incoming.id,
-        place: Place {
-            occurred_at: incoming.occurred_at.map_or(now, |at| at.min(now)),
-            sequence: incoming.sequence,
-        },
+        place: place(now, incoming.occurred_at, incoming.sequence),
         priority: incoming.priority,
         event_type: incoming.event_type,
         ordering_key: incoming.ordering_key,
@@ -105,6 +103,13 @@ pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms
         attempts_used: 0,
         status,
     }
+}
+
+/// Nothing has its place behind what is accepted later. The number says when that was, in the order of acceptance over all nodes and
+/// over a clock that is set back; `now` may be some milliseconds off on each of them.
+fn place(now: Timestamp, occurred_at: Option<Timestamp>, sequence: u64) -> Place {
+    let accepted_at = Sequence::from_stored(sequence).made_at().max(now);
+    Place { occurred_at: occurred_at.map_or(accepted_at, |at| at.min(accepted_at)), sequence }
 }
 
 /// What a replay does about the time to live.

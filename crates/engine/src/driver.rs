@@ -395,7 +395,8 @@ impl Driver {
             }
             saves.extend(self.lanes.get_mut(lane).unsaved(self.dispatcher.lane(lane), now, all, shared));
         }
-        self.recorder.flush(&self.parts.store, now.wall, saves);
+        let awaited = self.recorder.lanes().any(|lane| self.dispatcher.lane(lane).awaits_commit());
+        self.recorder.flush(&self.parts.store, now.wall, saves, awaited);
     }
 
     /// Whether everything is done that had to be done before leaving. What is still out when the time is up is cut off,

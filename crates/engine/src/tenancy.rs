@@ -11,10 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use tidegate_core::delivery::Delivery;
 use tidegate_core::slots::{Epoch, Slot};
-use tidegate_core::time::{Mono, Timestamp};
+use tidegate_core::time::{Millis, Mono, Timestamp};
 use tidegate_store::DestinationNo;
 
 use crate::dispatcher::LaneId;
+
+/// News is not read more often than this.
+const LOOKS_APART: Millis = Millis::new(20);
 
 /// What this node has of the cluster.
 #[derive(Debug, Default)]
@@ -30,6 +33,8 @@ pub struct Tenancy {
     passing: Vec<Passing>,
     /// News is being read.
     reading: bool,
+    /// When that last began.
+    read_at: Option<Mono>,
     /// Something came meanwhile.
     again: bool,
     /// Lanes keep in mind what they have settled.
@@ -154,15 +159,18 @@ impl Tenancy {
     pub fn await_news(&mut self, destination: DestinationNo, delivery: Delivery) {
         self.accepted.push((destination, delivery));
     }
-    /// Whether to read news now; if it is being read, that is done again afterwards.
-    pub fn read_news(&mut self) -> bool {
+    /// When to read news, if not at once: looks are a while apart, so that many events have one. If it is being read, that is done
+    /// again afterwards.
+    pub fn read_news(&mut self, now: Mono) -> Option<Mono> {
         if std::mem::replace(&mut self.reading, true) {
             self.again = true;
-            return false;
+            return None;
         }
         self.again = false;
         self.told.append(&mut self.accepted);
-        true
+        let at = self.read_at.map_or(now, |before| now.max(before + LOOKS_APART));
+        self.read_at = Some(at);
+        Some(at)
     }
     /// News has come: what goes to its lanes now, in the order of numbers. If there is `more`, it comes with the next news, and
     /// something of that may belong before this.
@@ -246,6 +254,10 @@ mod tests {
         arrived.iter().map(|(to, it)| (to.0, (it.accepted_at - at(0)).get())).collect()
     }
 
+    fn reads(tenancy: &mut Tenancy) -> bool {
+        tenancy.read_news(Mono::from_millis(1)).is_some()
+    }
+
     fn of(destination: DestinationNo) -> Slot {
         Slot::of(destination.0)
     }
@@ -255,12 +267,12 @@ mod tests {
         let mut tenancy = Tenancy::default();
         for change in [Tenancy::lose, |tenancy: &mut Tenancy, slot| tenancy.take(slot, Epoch(2), at(9))] {
             tenancy.await_news(HERE, delivery(1));
-            assert!(tenancy.read_news());
+            assert!(reads(&mut tenancy));
             tenancy.await_news(HERE, delivery(2));
             tenancy.await_news(THERE, delivery(3));
             change(&mut tenancy, of(HERE));
             assert!(arrived(&mut tenancy, vec![]).is_empty());
-            assert!(!tenancy.done_reading() && tenancy.read_news());
+            assert!(!tenancy.done_reading() && reads(&mut tenancy));
             assert_eq!(arrived(&mut tenancy, vec![]), [(THERE.0, 3)]);
             assert!(!tenancy.done_reading());
         }
@@ -271,15 +283,27 @@ mod tests {
         let mut tenancy = Tenancy::default();
         assert_eq!(tenancy.watches(), None);
         tenancy.await_news(HERE, delivery(1));
-        assert!(tenancy.read_news());
+        assert!(reads(&mut tenancy));
         assert_eq!(tenancy.watches(), Some(true));
         // It could not be read.
         assert!(!tenancy.done_reading());
         assert_eq!(tenancy.watches(), None);
-        assert!(tenancy.read_news());
+        assert!(reads(&mut tenancy));
         assert_eq!(arrived(&mut tenancy, vec![(HERE, delivery(0))]), [(HERE.0, 0), (HERE.0, 1)]);
         assert!(!tenancy.done_reading());
         assert_eq!(tenancy.watches(), Some(false));
+    }
+
+    #[test]
+    fn looks_at_the_news_are_a_while_apart_and_the_first_is_at_once() {
+        let mut tenancy = Tenancy::default();
+        let (now, later) = (Mono::from_millis(500), Mono::from_millis(900));
+        assert_eq!(tenancy.read_news(now), Some(now));
+        assert_eq!(tenancy.read_news(now), None);
+        assert!(tenancy.done_reading());
+        assert_eq!(tenancy.read_news(now), Some(now + LOOKS_APART));
+        assert!(!tenancy.done_reading());
+        assert_eq!(tenancy.read_news(later), Some(later));
     }
 
     #[test]

@@ -23,7 +23,7 @@
 //! renewal shows that, and a slot that is shown as one's own without being held is simply claimed again.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -348,6 +348,8 @@ pub(crate) struct Node {
     announcing: AtomicBool,
     /// What the others have counted is being read; and how long that may rest afterwards, in milliseconds.
     counting: AtomicBool,
+    /// Nodes whose leases held at the last renewal.
+    members: AtomicU32,
     rest: AtomicU64,
     /// The writer has stored everything that it was given.
     clean: AtomicBool,
@@ -383,6 +385,7 @@ impl Node {
             jobs: Mutex::new(HashSet::new()),
             announcing: AtomicBool::new(false),
             counting: AtomicBool::new(false),
+            members: AtomicU32::new(1),
             rest: AtomicU64::new(0),
             clean: AtomicBool::new(false),
             left: AtomicBool::new(false),
@@ -435,6 +438,14 @@ impl Node {
     /// What is committed from now on is announced anew.
     pub(crate) fn announced(&self) {
         self.announcing.store(false, Ordering::Release);
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn members(&self) -> u32 {
+        self.members.load(Ordering::Relaxed)
+    }
+    pub(crate) fn set_members(&self, count: usize) {
+        self.members.store(u32::try_from(count).unwrap_or(u32::MAX).max(1), Ordering::Relaxed);
     }
 
     /// Whether somebody else reads what the others have counted; if not, the caller does.

@@ -17,11 +17,22 @@ struct Inner<T> {
     closed: bool,
     /// The thread is woken when so many wait.
     wake_at: usize,
+    /// One of those that wait is not to wait for others.
+    urgent: bool,
+}
+
+/// Whether something may wait for others to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// It may: one commit for all of them costs less.
+    WithOthers,
+    /// Somebody stands until it is done.
+    AtOnce,
 }
 
 impl<T> Queue<T> {
     pub(crate) const fn new() -> Self {
-        let inner = Inner { waiting: VecDeque::new(), closed: false, wake_at: 1 };
+        let inner = Inner { waiting: VecDeque::new(), closed: false, wake_at: 1, urgent: false };
         Self { inner: Mutex::new(inner), arrived: Condvar::new() }
     }
 
@@ -32,12 +43,18 @@ impl<T> Queue<T> {
 
     /// Puts something in; gives it back if nobody will take it any more.
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
+        self.push_as(item, Urgency::WithOthers)
+    }
+
+    /// The same, with or without a wait for others.
+    pub(crate) fn push_as(&self, item: T, urgency: Urgency) -> Result<(), T> {
         let mut inner = self.lock();
         if inner.closed {
             return Err(item);
         }
         inner.waiting.push_back(item);
-        let enough = inner.waiting.len() >= inner.wake_at;
+        inner.urgent |= urgency == Urgency::AtOnce;
+        let enough = inner.waiting.len() >= inner.wake_at || inner.urgent;
         drop(inner);
         if enough {
             self.arrived.notify_one();
@@ -55,6 +72,11 @@ impl<T> Queue<T> {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.arrived.notify_all();
+    }
+
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().waiting.is_empty()
     }
 
     /// The next one; `None` when closed and empty.
@@ -85,11 +107,10 @@ impl<T> Queue<T> {
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let (enough, moment) = gather;
-        if inner.waiting.len() < enough && !inner.closed {
+        let waits = |inner: &mut Inner<T>| inner.waiting.len() < enough && !inner.urgent && !inner.closed;
+        if waits(&mut inner) {
             inner.wake_at = enough;
-            let gathered = self
-                .arrived
-                .wait_timeout_while(inner, moment, |inner| inner.waiting.len() < enough && !inner.closed);
+            let gathered = self.arrived.wait_timeout_while(inner, moment, waits);
             inner = gathered.unwrap_or_else(PoisonError::into_inner).0;
             inner.wake_at = 1;
         }
@@ -100,6 +121,7 @@ impl<T> Queue<T> {
             }
             items.extend(inner.waiting.pop_front());
         }
+        inner.urgent &= !inner.waiting.is_empty();
         match items.is_empty() {
             false => Taken::Some(items),
             true if inner.closed => Taken::Closed,

@@ -24,6 +24,8 @@ pub struct Record {
     pub holds: Vec<HoldRow>,
     /// Rows for the destinations' log.
     pub notices: Vec<NoticeRow>,
+    /// Some lane stands until it is committed: it does not wait for others to be committed with.
+    pub awaited: bool,
 }
 
 /// Nothing yet, at no time.
@@ -36,6 +38,7 @@ impl Default for Record {
             lanes: Vec::new(),
             holds: Vec::new(),
             notices: Vec::new(),
+            awaited: false,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::event::{Accept, Accepted, Message, NewReplay};
 use crate::job::Job;
 use crate::lane::{Of, RefillQuery, Refilled, Waiting};
 use crate::outbox::{Outboxed, Refused};
+use crate::queue::Urgency;
 use crate::read::Due;
 use crate::record::Record;
 use crate::shared::Reader;
@@ -41,7 +42,8 @@ impl Store {
     /// Writes down results. Nobody waits for it: the commit names the record's ticket. While the disk is full it is kept
     /// and tried again, before everything that comes later.
     pub fn record(&self, record: Record) {
-        if self.inner.shared.work.push(Work::Record(record)).is_err() {
+        let urgency = if record.awaited { Urgency::AtOnce } else { Urgency::WithOthers };
+        if self.inner.shared.work.push_as(Work::Record(record), urgency).is_err() {
             tracing::debug!(
                 "a record came after the store was closed: its deliveries are open at the next start"
             );

@@ -60,6 +60,8 @@ impl From<Failure> for StoreError {
 
 /// What the two engines do for the writer.
 pub(crate) trait Engine {
+    /// Under load groups begin so far apart: each costs something, however little is in it.
+    fn apart(&self) -> Duration;
     /// Writes a group in one transaction and commits it. Whatever fails, nothing of the group is left.
     fn transact(&mut self, group: &mut [Work]) -> Result<Vec<Done>, Failure>;
     /// The group is durable: what it changed of kept counts holds.
@@ -118,16 +120,17 @@ struct Writer<'c, E> {
 
 impl<E: Engine> Writer<'_, E> {
     fn work(&mut self) {
-        let mut last = 0;
+        let mut last = Last { count: 0, began: now() };
         loop {
             if self.shared.waits().is_some() {
                 self.wait();
                 self.recover();
             }
             let mut weight = Weight::default();
-            match self.shared.work.take(IDLE, gather(last), |work| weight.admits(work)) {
+            let gather = last.gather(self.engine.apart(), self.shared.work.is_empty());
+            match self.shared.work.take(IDLE, gather, |work| weight.admits(work)) {
                 Taken::Some(group) => {
-                    last = group.len();
+                    last = Last { count: group.len(), began: now() };
                     if let Some(closed) = self.commit(group) {
                         self.close();
                         let _ = closed.send(());
@@ -172,10 +175,26 @@ impl<E: Engine> Writer<'_, E> {
     }
 }
 
-/// How many to wait for, and how long. Under load, those who were answered by the last commit come back within a moment:
-/// one commit for all of them costs less than two. Who comes alone never waits.
-fn gather(last: usize) -> (usize, Duration) {
-    if last < CROWD { (0, Duration::ZERO) } else { (last.saturating_mul(2).min(MOST_GATHERED), GATHER) }
+/// The last group.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    count: usize,
+    began: Instant,
+}
+
+impl Last {
+    /// How many to wait for, and how long. Under load, those who were answered by the last commit come back within a moment:
+    /// one commit for all of them costs less than two. Who comes alone, and after the last group has ended, never waits.
+    fn gather(self, apart: Duration, idle: bool) -> (usize, Duration) {
+        let left = apart.saturating_sub(self.began.elapsed());
+        if !idle && !left.is_zero() {
+            (MOST_GATHERED, left)
+        } else if self.count >= CROWD {
+            (self.count.saturating_mul(2).min(MOST_GATHERED), GATHER)
+        } else {
+            (0, Duration::ZERO)
+        }
+    }
 }
 
 #[expect(

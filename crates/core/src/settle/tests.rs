@@ -59,6 +59,20 @@ fn nothing_occurs_after_its_acceptance() {
     }
 }
 
+/// Two nodes know the time only within bounds: the later number may come from the one whose clock is behind.
+#[test]
+fn what_has_the_later_number_has_its_place_behind_whatever_the_clocks_say() {
+    let numbered = |ms| Incoming { sequence: Sequence::at(at(0) + Millis::new(ms)).get(), ..incoming() };
+    let accepted = |now, ms| {
+        let now = at(0) + Millis::new(now);
+        accept(now, numbered(ms), &Policy::default(), &Terms::default()).place
+    };
+    assert!(accepted(90, 100) < accepted(20, 105));
+    let late = Incoming { occurred_at: Some(at(1)), ..numbered(100) };
+    let late = accept(at(0), late, &Policy::default(), &Terms::default()).place;
+    assert!(late < accepted(20, 105));
+}
+
 #[test]
 fn the_maximum_age_counts_from_the_scheduled_time() {
     let delivery = accepted(Incoming { deliver_at: Some(at(3_600)), ..incoming() });

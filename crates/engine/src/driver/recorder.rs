@@ -53,8 +53,14 @@ impl Recorder {
         self.unsaved + self.settled.len()
     }
 
+    /// Lanes that have got further.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = LaneId> {
+        self.marks.keys().copied()
+    }
+
     /// Hands over what there is. Who waits for a commit that changes nothing is told when what is under way is committed.
-    pub(super) fn flush(&mut self, store: &Store, now: Timestamp, lanes: Vec<LaneSave>) {
+    /// `awaited`: some lane stands until it is.
+    pub(super) fn flush(&mut self, store: &Store, now: Timestamp, lanes: Vec<LaneSave>, awaited: bool) {
         let nothing = self.settled.is_empty()
             && self.holds.is_empty()
             && self.notices.is_empty()
@@ -83,6 +89,7 @@ impl Recorder {
             lanes,
             holds: std::mem::take(&mut self.holds),
             notices: std::mem::take(&mut self.notices),
+            awaited,
         });
     }
 

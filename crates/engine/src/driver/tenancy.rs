@@ -230,13 +230,14 @@ impl Driver {
 
     /// Reads what others have accepted for this node, once at a time.
     pub(super) fn read_news(&mut self) {
-        if !self.tenancy.as_mut().is_some_and(Tenancy::read_news) {
-            return;
-        }
+        let now = self.now().mono;
+        let Some(at) = self.tenancy.as_mut().and_then(|tenancy| tenancy.read_news(now)) else { return };
         let Some(cluster) = self.parts.store.cluster().cloned() else { return };
         self.watch_settled();
         let outbox = self.outbox.clone();
+        let pause = Duration::from_millis(at.since(now).get().unsigned_abs());
         tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
             let _left = outbox.send(Arrival::News(cluster.news().await));
         });
     }

@@ -1,12 +1,14 @@
 -- open -> final, under the epoch of the slot. One that is final stays so. Where retention may have passed its event, that is
 -- looked at again.
--- Index: the primary keys.
+-- Index: slots_pkey, open_deliveries_pkey.
 with settled as (
   select w.*
   from unnest(
     $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[]
   ) as w (seq, slot, epoch, attempts_made, attempts_used, stage, end_code, finished_at)
-  join tidegate.slots s on s.slot = w.slot and s.epoch = w.epoch and s.owner = $1
+  cross join lateral (
+    select from tidegate.slots s where s.slot = w.slot and s.epoch = w.epoch and s.owner = $1 limit 1
+  ) s
 ),
 gone as (
   delete from tidegate.open_deliveries d

@@ -208,6 +208,7 @@ impl Desk {
             return Err(StoreError::Broken(GONE.to_owned()));
         }
         let nodes: Vec<NodeRow> = nodes.rows.iter().map(node_row).collect();
+        node.set_members(nodes.iter().filter(|row| row.lease_left > Millis::ZERO).count());
         let member =
             |row: &NodeRow| Member { node: row.no, lease_left: row.lease_left, leaving: row.leaving };
         let roll = Roll { members: nodes.iter().map(member).collect(), slots: held(&slots.rows) };

@@ -18,6 +18,7 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::{Connection, TransactionState};
 
@@ -126,6 +127,11 @@ impl<'c> Writer<'c> {
 }
 
 impl Engine for Writer<'_> {
+    /// A group costs little more than its fsync.
+    fn apart(&self) -> Duration {
+        Duration::ZERO
+    }
+
     fn transact(&mut self, group: &mut [Work]) -> Result<Vec<Done>, Failure> {
         #[cfg(test)]
         self.shared.limit_pages(self.connection)?;

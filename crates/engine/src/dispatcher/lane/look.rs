@@ -71,6 +71,10 @@ impl Lane {
     pub fn in_flight_count(&self) -> usize {
         self.flights.len()
     }
+    /// Whether nothing more starts before what has started is committed, and something waits for that.
+    pub fn awaits_commit(&self) -> bool {
+        self.state.unsaved_starts >= self.policy.max_concurrency.get() && !self.queue.is_empty()
+    }
     /// Whether this delivery is one of them.
     pub fn is_in_flight(&self, delivery: DeliveryId) -> bool {
         self.flights.iter().any(|flight| flight.delivery.id == delivery)
