@@ -17,6 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use url::Url;
 
 use super::failure::Failure;
+use super::listen::BEGUN;
 use super::weather::Weather;
 use crate::StoreError;
 
@@ -131,7 +132,7 @@ impl Address {
     }
 }
 
-/// Waits on a channel. Whoever has just begun to listen may have missed something, and hears an empty hint.
+/// Waits on a channel. Whoever has just begun to listen may have missed something, and hears a hint of its own.
 async fn hear<S, T>(
     client: Client,
     mut connection: Connection<S, T>,
@@ -154,7 +155,7 @@ where
             connection.poll_message(context).map(|message| message.map(|message| message.map(Some)))
         });
         match message.await {
-            Some(Ok(None)) => hint(""),
+            Some(Ok(None)) => hint(BEGUN),
             Some(Ok(Some(AsyncMessage::Notification(told)))) => hint(told.payload()),
             Some(Ok(Some(_))) => {}
             Some(Err(error)) => return Err(error.into()),

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use super::address::Address;
 use super::cluster::number;
 use crate::shared::Shared;
@@ -14,8 +16,10 @@ const CHANNEL: &str = "tidegate";
 pub(super) const FREED: &str = "slots";
 /// The hint that an application has published something.
 const PUBLISHED: &str = "";
+/// What whoever has just begun to listen hears, and nobody sends: anything may have been missed.
+pub(super) const BEGUN: &str = "begun";
 /// How long after a lost connection the next is tried.
-const PAUSE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// Listens until the store is closed or let go of.
 pub(super) fn run(address: &Address, shared: &Arc<Shared>) {
@@ -27,6 +31,7 @@ pub(super) fn run(address: &Address, shared: &Arc<Shared>) {
     };
     let own = number(node.me).to_string();
     let hear = |hint: &str| match hint {
+        BEGUN => [&node.freed, &node.published, &node.heard].into_iter().for_each(Notify::notify_one),
         FREED => node.freed.notify_one(),
         PUBLISHED => node.published.notify_one(),
         hint if hint == own => {}
