@@ -395,7 +395,8 @@ impl Driver {
             }
             saves.extend(self.lanes.get_mut(lane).unsaved(self.dispatcher.lane(lane), now, all, shared));
         }
-        let awaited = self.recorder.lanes().any(|lane| self.dispatcher.lane(lane).awaits_commit());
+        // Only where several nodes write do groups wait longer for one another than a commit takes.
+        let awaited = shared && self.recorder.lanes().any(|lane| self.dispatcher.lane(lane).awaits_commit());
         self.recorder.flush(&self.parts.store, now.wall, saves, awaited);
     }
 

@@ -213,7 +213,7 @@ impl Cluster {
     }
 
     pub(super) fn read_news(&mut self, n: usize) {
-        // The way to the database takes longer than the pause between two looks.
+        // Looks come as they are asked for: that they are a while apart in a real node spares work, and no rule depends on it.
         let now = self.now_at(n).mono;
         if self.nodes[n].tenancy.read_news(now).is_none() {
             return;
