@@ -134,9 +134,11 @@ pub fn replay(
     policy: &Policy,
     terms: &Terms,
 ) -> Delivery {
+    // One that was stale when it came in had no life that it could get again: it gets that of its type.
     let life = original.expires_at.map(|expiry| expiry - original.accepted_at);
+    let stillborn = ttl == ReplayTtl::Reset && life.is_some_and(|life| life <= Millis::ZERO);
     let expires_at = match ttl {
-        ReplayTtl::Reset => life.map(|life| now + life),
+        ReplayTtl::Reset => life.filter(|_| !stillborn).map(|life| now + life),
         ReplayTtl::Keep => original.expires_at,
         ReplayTtl::None => None,
     };
@@ -146,7 +148,8 @@ pub fn replay(
         priority: incoming.priority,
         ..Incoming::new(incoming.id, incoming.sequence, original.event_type.clone())
     };
-    accept(now, incoming, policy, &Terms { type_ttl: None, ..terms.clone() })
+    let type_ttl = terms.type_ttl.filter(|_| stillborn);
+    accept(now, incoming, policy, &Terms { type_ttl, ..terms.clone() })
 }
 
 /// What is new about a replay.

@@ -23,6 +23,7 @@ async fn each_fault_of_an_event_is_answered_with_its_field() {
     let table = [
         ("", 400, None),
         ("{", 400, None),
+        ("{\"foo\":1", 400, None),
         ("null", 422, None),
         ("[]", 422, None),
         ("{\"event_type\":\"a.b\",\"payload\":1} x", 400, None),

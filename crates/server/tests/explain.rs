@@ -198,6 +198,11 @@ async fn an_interval_in_which_work_waited_is_one_row_over_restarts() {
         assert_eq!(rows.as_array().map(Vec::len), Some(1), "{rows}");
         assert_eq!((&rows[0]["since"], &rows[0]["until"]), (&json!(begun), &Value::Null), "{rows}");
     }
+    let paused = |moment: &&Value| moment["status"] == "paused";
+    let shown = server.get(&delivery).await.expect(200);
+    let lasts = |moment: &Value| moment["retry_at"].is_null();
+    let moments = shown["timeline"].as_array().expect("a list");
+    assert!(moments.iter().filter(paused).all(lasts), "no end of what lasts is made up: {shown}");
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     server.post(&format!("{destination}/resume"), json!({})).await.expect(200);
     until(secs(5), "it is sent", async || receiver.count() == 1).await;
@@ -207,7 +212,6 @@ async fn an_interval_in_which_work_waited_is_one_row_over_restarts() {
     })
     .await;
     let shown = server.get(&delivery).await.expect(200);
-    let paused = |moment: &&Value| moment["status"] == "paused";
     let moments = shown["timeline"].as_array().expect("a list");
     assert_eq!(moments.iter().filter(paused).count(), 1, "{shown}");
 }

@@ -40,3 +40,48 @@ async fn an_event_is_delivered_if_its_transaction_commits() {
     assert!(server.get("/metrics").await.text().contains("tidegate_outbox_refused 1"));
     assert_eq!((receiver.count(), sql("select count(*) from orders")), (1, "1".to_owned()));
 }
+
+#[tokio::test]
+async fn two_nodes_keep_the_order_of_what_was_published_in_sql() {
+    let Some(programs) = Postgres::programs() else {
+        println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
+        return;
+    };
+    const EVENTS: usize = 60;
+    let postgres = Postgres::start(&programs);
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", postgres.port);
+    let environment = [
+        ("TIDEGATE_DATABASE_URL", url.as_str()),
+        ("TIDEGATE_SECRET_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+    ];
+    let first = Server::start_in(&environment, &["--node-name", "first"]).await;
+    let second = Server::start_in(&environment, &["--node-name", "second"]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    first
+        .post("/v1/destinations", json!({"name": "a", "url": receiver.url, "ordering": "fifo"}))
+        .await
+        .expect(201);
+    until(secs(20), "both nodes know each other", async || {
+        let nodes = second.get("/v1/nodes").await.expect(200);
+        nodes["items"].as_array().map(Vec::len) == Some(2)
+    })
+    .await;
+    let publish = |numbers: std::ops::Range<usize>| {
+        let each = numbers.map(|number| format!("select tidegate.publish('a.b', '{number}');"));
+        postgres.sql("postgres", &format!("begin; {} commit", each.collect::<String>()));
+    };
+    publish(0..EVENTS / 2);
+    (EVENTS / 2..EVENTS).for_each(|number| publish(number..number + 1));
+    until(secs(30), "all arrive", async || receiver.count() == EVENTS).await;
+    let came: Vec<String> =
+        receiver.received().iter().map(|one| String::from_utf8_lossy(&one.body).into_owned()).collect();
+    assert_eq!(came, (0..EVENTS).map(|number| number.to_string()).collect::<Vec<_>>());
+
+    postgres.kill9();
+    until(secs(20), "it is told why nothing is accepted", async || {
+        let refused = second.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await;
+        let answer = second.get("/readyz").await;
+        refused.status == 503 && answer.status == 503 && answer.text().contains("database")
+    })
+    .await;
+}

@@ -172,6 +172,11 @@ impl Store {
         self.inner.shared.status()
     }
 
+    /// Why writes wait, while they do.
+    pub fn waits(&self) -> Option<StoreError> {
+        self.inner.shared.waits()
+    }
+
     /// Waits until the store is broken, and says why: then the process should leave and open it again.
     pub async fn broken(&self) -> String {
         let mut watch = self.inner.shared.watch_broken();

@@ -54,7 +54,9 @@ impl Target {
             "http" => return refuse("a URL that begins with https://"),
             _ => return refuse("a URL that begins with https:// or http://"),
         };
-        if !parsed.username().is_empty() || parsed.password().is_some() {
+        // An empty one is dropped by the parser.
+        let authority = url.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());
+        if !parsed.username().is_empty() || authority.is_some_and(|authority| authority.contains('@')) {
             return refuse("a URL without user info; put credentials into auth_config");
         }
         if parsed.fragment().is_some() {

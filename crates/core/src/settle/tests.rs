@@ -191,6 +191,16 @@ fn a_replay_is_a_new_delivery_that_comes_after_what_is_there() {
         let delivery = replay(at(600), &original, again, ttl, &Policy::default(), &terms);
         assert_eq!((delivery.expires_at, delivery.status.word()), (expires_at, word), "{ttl:?}");
         assert_eq!((delivery.place.occurred_at, delivery.attempts_made), (at(600), 0));
+        // What was stale when it came in has no life that could be given again: only that of its type.
+        let stale =
+            Delivery { expires_at: Some(original.accepted_at - Millis::seconds(60)), ..original.clone() };
+        let delivery = replay(at(600), &stale, again, ttl, &Policy::default(), &terms);
+        let expires_at = match ttl {
+            ReplayTtl::Reset => Some(at(605)),
+            ReplayTtl::Keep => stale.expires_at,
+            ReplayTtl::None => None,
+        };
+        assert_eq!(delivery.expires_at, expires_at, "{ttl:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tidegate_core::delivery::{Delivery, Status};
+use tidegate_core::delivery::{Delivery, Priority, Status};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{LaneState, LastStop};
 use tidegate_core::order::Ordering;
@@ -14,7 +14,7 @@ use tidegate_core::refill::Refill;
 use tidegate_core::settle::Incoming;
 use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Input, LaneId};
 
-use super::node::{FAILED, Node, OK, ordered};
+use super::node::{FAILED, Node, OK, one_at_a_time, ordered};
 
 /// Readers see a commit before the machine hears of it, so a refill can bring a delivery first.
 #[test]
@@ -82,6 +82,32 @@ fn what_ended_after_it_was_read_is_not_sent_again() {
     node.withdraw(lane, id);
     assert_eq!(node.settled.len(), 1, "it ended once: {:?}", node.settled);
     node.dispatcher.reads(false);
+}
+
+/// Goal: while the store is asked for more of what is urgent, nothing that is less so takes its turn.
+/// Method: more of these than a lane has room for, one that is less urgent behind them, and a store that is slow to answer.
+#[test]
+fn what_is_more_urgent_and_only_in_the_store_goes_first() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    node.slow_refills = true;
+    let urgent: Vec<_> =
+        (0..40).map(|_| node.publish_as(lane, |event| event.priority = Priority::CRITICAL)).collect();
+    let bulk = node.publish_as(lane, |event| event.priority = Priority::BULK);
+    let first = node.drain(lane);
+    assert!(urgent.starts_with(&first) && first.len() < urgent.len(), "{first:?}");
+    let rest = &urgent[first.len()..];
+    let deliveries = rest.iter().map(|id| node.as_accepted(*id)).collect();
+    node.step(Input::Refilled { lane, refill: Refill { deliveries, ..Refill::default() } });
+    let mut then = node.drain(lane);
+    while then.len() <= rest.len() {
+        let deliveries = rest[then.len()..].iter().map(|id| node.as_accepted(*id)).collect();
+        node.step(Input::Refilled { lane, refill: Refill { deliveries, ..Refill::default() } });
+        let more = node.drain(lane);
+        assert_ne!(more, [], "after {then:?}");
+        then.extend(more);
+    }
+    assert_eq!(then, [rest, &[bulk]].concat());
 }
 
 /// Goal: no run of crashes starts more than a full bucket allows.

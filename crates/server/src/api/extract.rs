@@ -214,7 +214,14 @@ pub(crate) fn parse_under<'a, T: serde::Deserialize<'a>>(
     let value = serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        if inner.is_data() { fault(parent, &path, &without_place(&inner)) } else { ApiError::bad_json(inner) }
+        if !inner.is_data() {
+            return ApiError::bad_json(inner);
+        }
+        // A field may be wrong before the place at which it ceases to be JSON.
+        match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
+            Err(syntax) => ApiError::bad_json(syntax),
+            Ok(_) => fault(parent, &path, &without_place(&inner)),
+        }
     })?;
     reader.end().map_err(ApiError::bad_json)?;
     Ok(value)

@@ -48,8 +48,8 @@ async fn ready(State(app): State<App>) -> Result<axum::Json<Data<Health>>, ApiEr
     if *app.leaving.borrow() {
         return Err(ApiError::unavailable("the server is shutting down"));
     }
-    if app.engine.store().status().full {
-        return Err(tidegate_store::StoreError::Full.into());
+    if let Some(why) = app.engine.store().waits() {
+        return Err(why.into());
     }
     // The driver answers, so it runs.
     app.engine.look(|_| ()).await?;

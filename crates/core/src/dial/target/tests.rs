@@ -63,6 +63,8 @@ fn what_cannot_be_sent_to_is_refused_with_the_field_named() {
         "https://user@example.com/",
         "https://user:pass@example.com/",
         "https://:pass@example.com/",
+        "https://@example.com/",
+        "https://:@example.com/",
         "https://example.com/#part",
         "https://example.com/#",
         "https://example.com:0/",

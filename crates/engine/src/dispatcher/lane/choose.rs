@@ -62,6 +62,12 @@ impl Lane {
             Some((candidate, ..)) if candidate.go.probe.is_some() => {
                 Ok(self.another_probe(now).unwrap_or(candidate))
             }
+            // What is more urgent is about to come from the store.
+            Some((candidate, ..))
+                if !oldest_turn && self.queue.awaits_more_urgent(candidate.group.priority) =>
+            {
+                Err(Blocked::default())
+            }
             Some((candidate, ..)) => Ok(candidate),
             None => Err(blocked),
         }

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidegate_core::delivery::{Delivery, Place, Status};
+use tidegate_core::delivery::{Delivery, Place, Priority, Status};
 use tidegate_core::order::Line;
 use tidegate_core::policy::Policy;
 use tidegate_core::refill::{Group, More, Refill, Wanted};
 use tidegate_core::time::Timestamp;
 
-use super::parts::LineQueue;
+use super::parts::{LineQueue, Shelf};
 use super::{MOST_ROOM, Queue, TIMED, earliest, sort_for_insertion};
 
 #[derive(Debug, Default)]
@@ -55,6 +55,13 @@ impl Queue {
     /// Whether a refill is on its way.
     pub(in crate::dispatcher) const fn awaits_refill(&self) -> bool {
         matches!(self.refill, RefillState::Asked(_))
+    }
+
+    /// Whether something more urgent than this is only in the store, and on its way here.
+    pub(in crate::dispatcher) fn awaits_more_urgent(&self, priority: Priority) -> bool {
+        let dry = |shelf: &Shelf| shelf.more && shelf.free.is_empty();
+        self.awaits_refill()
+            && self.shelves.iter().any(|(group, shelf)| group.priority < priority && dry(shelf))
     }
 
     /// How much a refill may bring, with `out` deliveries of which the store does not know that they are under way.

@@ -49,13 +49,13 @@ pub(super) async fn of(
     let from = stored.delivery.accepted_at;
     let to = stored.finished_at.unwrap_or_else(|| app.engine.now().wall);
     let (store, destination) = (app.engine.store(), stored.destination);
-    let mut holds = store.holds(destination, from, to, MAX_ROWS).await?;
-    holds.extend(current_hold(app, destination, to).await?);
+    let holds = store.holds(destination, from, to, MAX_ROWS).await?;
+    let lasting = current_hold(app, destination).await?.filter(|(_, since)| *since < to);
     let notices = store.notices(destination, from, to, MAX_ROWS).await?;
     let entry = app.catalogue.destination(destination);
     let never_quiet =
         entry.is_some_and(|entry| entry.policy.quiet.mask_for(&stored.delivery.event_type).is_empty());
-    let concerns = |row: &&HoldRow| match row.reason {
+    let concerns = |reason: HoldReason| match reason {
         // Of other deliveries of the destination.
         HoldReason::Scheduled | HoldReason::RetryBackoff => false,
         HoldReason::QuietHours => !never_quiet,
@@ -65,7 +65,10 @@ pub(super) async fn of(
     all.extend(scheduled(stored));
     all.extend(attempts.iter().map(attempted));
     all.extend(attempts.windows(2).map(|pair| retried(&pair[0], &pair[1])));
-    all.extend(holds.iter().filter(concerns).map(|row| held(row, from, to)));
+    all.extend(holds.iter().filter(|row| concerns(row.reason)).map(|row| held(row, from, to)));
+    all.extend(
+        lasting.filter(|(reason, _)| concerns(*reason)).map(|(reason, since)| lasts(reason, since, from)),
+    );
     all.extend(notices.iter().map(noticed));
     all.sort_by_key(|moment| moment.at);
     all.extend(ends(app, stored, standing));
@@ -104,11 +107,14 @@ fn retried(before: &StoredAttempt, after: &StoredAttempt) -> Moment {
     Moment::new(before.started_at + before.response_time, reason, Some(after.started_at), detail)
 }
 
-/// What has kept its destination from sending up to now, if something does: no row of the log yet.
-async fn current_hold(app: &App, no: DestinationNo, to: Timestamp) -> Result<Option<HoldRow>, ApiError> {
-    let held = app.engine.look_at([no], move |view| view.lane(no).and_then(|lane| lane.held())).await?;
-    let row = |(reason, since)| HoldRow { destination: no, reason, since, until: app.engine.now().wall };
-    Ok(held.map(row).filter(|row| row.since < to))
+/// What keeps its destination from sending, and since when: no row of the log yet.
+async fn current_hold(app: &App, no: DestinationNo) -> Result<Option<(HoldReason, Timestamp)>, ApiError> {
+    Ok(app.engine.look_at([no], move |view| view.lane(no).and_then(|lane| lane.held())).await?)
+}
+
+fn lasts(reason: HoldReason, since: Timestamp, from: Timestamp) -> Moment {
+    let detail = format!("its destination has been held by {reason} since {since}");
+    Moment::new(since.max(from), reason.word(), None, detail)
 }
 
 fn held(row: &HoldRow, from: Timestamp, to: Timestamp) -> Moment {

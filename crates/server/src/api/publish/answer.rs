@@ -29,7 +29,7 @@ pub(crate) struct Published {
     #[serde(serialize_with = "crate::api::as_text")]
     #[schema(value_type = String)]
     pub(super) id: EventId,
-    /// `queued`; `expired` if it was stale when it came in.
+    /// `queued`; `expired` if it was stale when it came in; `delivered` if it goes nowhere.
     #[schema(value_type = String)]
     pub(super) status: &'static str,
     /// How many destinations it goes to.
@@ -49,7 +49,11 @@ impl Published {
         if routed == 0 {
             warnings.push("no destination matches: it will not be sent".to_owned());
         }
-        let status = if expired { "expired" } else { "queued" };
+        let status = match (routed, expired) {
+            (0, _) => "delivered",
+            (_, true) => "expired",
+            (_, false) => "queued",
+        };
         Self { id, status, routed: u32::try_from(routed).unwrap_or(u32::MAX), duplicate: false, warnings }
     }
 }
