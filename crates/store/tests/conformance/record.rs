@@ -131,6 +131,10 @@ async fn what_is_stale_or_too_old_is_found(engine: Engine) {
     );
     assert_eq!(ended(old_at, 10).await, [1, 2, 3], "by the time of their ends");
     assert_eq!(ended(old_at, 2).await, [1, 2]);
-    assert_eq!(bench.store.oldest_open(DestinationNo(3)).await.unwrap(), Some(START));
-    assert_eq!(bench.store.oldest_open(DestinationNo(4)).await.unwrap(), None);
+    let asked = [3, 4, 1].map(DestinationNo).to_vec();
+    let oldest = bench.store.survey(asked, START).await.unwrap();
+    assert_eq!(
+        oldest.iter().map(|one| one.oldest_open).collect::<Vec<_>>(),
+        [Some(START), None, Some(START)]
+    );
 }
