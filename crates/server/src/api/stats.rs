@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::openapi::Refusals;
-use super::{App, Data, as_optional_text, ok, survey};
+use super::{App, Data, as_optional_text, as_text, ok, survey};
 use crate::auth::{Call, Viewer};
 
 /// Destinations that are asked for their oldest delivery at a time, and how often.
@@ -49,6 +49,10 @@ pub(crate) struct StatsView {
     hours: Vec<HourView>,
     /// The last hour by the minute, the oldest first: of this node, since it started.
     minutes: Vec<HourView>,
+    /// Since when minutes and response times are known: when this node started.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, format = DateTime)]
+    minutes_since: Timestamp,
     /// What holds destinations whose deliveries wait, the most deliveries first.
     held: Vec<HeldView>,
     /// When the oldest of the deliveries that wait was accepted.
@@ -162,6 +166,7 @@ async fn show(
         last_24h,
         hours: hours.iter().map(|hour| HourView::new(hour.start, &hour.tally, of_hour(hour.start))).collect(),
         minutes: minutes.iter().map(|beat| HourView::new(beat.start, &beat.tally, Some(beat))).collect(),
+        minutes_since: now - Millis::new(app.engine.now().mono.as_millis()),
         held: held(&app, &seen),
         oldest_queued_at: if waiting.deliveries > inflight {
             oldest(&app, account, &seen).await?
