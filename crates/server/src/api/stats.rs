@@ -247,10 +247,13 @@ fn held(app: &App, seen: &[Seen]) -> Vec<HeldView> {
 /// When the oldest delivery that waits was accepted. What a sheet says of a destination is never younger than what is true, so
 /// reading begins with those that it names first, and ends when no other can have an older one.
 async fn oldest(app: &App, account: AccountNo, seen: &[Seen]) -> Result<Option<Timestamp>, ApiError> {
-    let known = match survey::sheet(app, account, PATIENCE).await? {
-        Some(sheet) => sheet.waiting(),
-        None => held_longest(app, seen),
-    };
+    let known = survey::sheet(app, account, PATIENCE).await?.map(|sheet| sheet.waiting());
+    let oldest = oldest_of(app, &known.unwrap_or_default()).await?;
+    // There is no sheet yet, or all that waits came after it was made.
+    if oldest.is_none() { oldest_of(app, &held_longest(app, seen)).await } else { Ok(oldest) }
+}
+
+async fn oldest_of(app: &App, known: &[(Timestamp, DestinationNo)]) -> Result<Option<Timestamp>, ApiError> {
     let mut oldest: Option<Timestamp> = None;
     for some in known.chunks(READ_AT_ONCE).take(MAX_READS) {
         if oldest.zip(some.first()).is_some_and(|(oldest, (next, _))| oldest <= *next) {

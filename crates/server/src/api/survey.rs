@@ -20,8 +20,12 @@ use super::error::ApiError;
 
 /// The span of rates.
 pub(crate) const RATES_OVER: Millis = Millis::hours(24);
-/// Up to so many are read whenever somebody asks, and so many of a sheet at a time.
-const FEW: usize = 250;
+/// Up to so many are read whenever somebody asks.
+const FEW: usize = 50;
+/// Destinations of a sheet that are read in one go: others who look wait no longer than that.
+const READ_AT_ONCE: usize = 250;
+/// Up to so many lanes of other nodes are read anew whenever somebody looks.
+const FEW_LANES: usize = 250;
 /// Lanes looked at in one go: the engine stands still meanwhile.
 const LANES_AT_ONCE: usize = 500;
 /// A sheet is not made anew before this, nor before ten times what it took: looking takes a tenth of one reader at most.
@@ -56,7 +60,8 @@ impl Sheet {
         self.rows.get(&destination).copied().unwrap_or_default()
     }
 
-    /// Those of which something waits, the oldest first. None of them has had an older one since.
+    /// Those of which something waits, the oldest first. None of them has had an older one since, unless it had waited for its
+    /// `deliver_at`.
     pub(crate) fn waiting(&self) -> Vec<(Timestamp, DestinationNo)> {
         let waiting = self.rows.iter().filter_map(|(no, row)| Some((row.oldest_open?, *no)));
         let mut waiting: Vec<_> = waiting.collect();
@@ -99,7 +104,7 @@ pub(crate) async fn look_over<R: Send + 'static>(
     destinations: Vec<DestinationNo>,
     see: impl Fn(&View<'_>, DestinationNo) -> R + Clone + Send + 'static,
 ) -> Result<Vec<R>, ApiError> {
-    let few = destinations.len() <= FEW;
+    let few = destinations.len() <= FEW_LANES;
     if !few && app.engine.cluster().is_some() {
         sheet(app, account, Duration::ZERO).await?;
     }
@@ -138,7 +143,7 @@ async fn read(app: &App, account: AccountNo) -> Result<Sheet, ApiError> {
     let now = app.engine.now();
     let all: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
     let mut rows = HashMap::with_capacity(all.len());
-    for some in all.chunks(FEW) {
+    for some in all.chunks(READ_AT_ONCE) {
         // What other nodes have stored of their lanes.
         app.engine.look_at(some.to_vec(), |_| ()).await?;
         let read = app.engine.store().survey(some.to_vec(), now.wall - RATES_OVER).await?;

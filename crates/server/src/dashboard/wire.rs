@@ -131,7 +131,7 @@ pub(super) struct Attempt {
 #[derive(Debug, Deserialize)]
 pub(super) struct Requests {
     pub(super) url: Option<String>,
-    pub(super) body: Option<String>,
+    pub(super) envelope: Option<String>,
     pub(super) attempts: Vec<Request>,
 }
 

@@ -100,8 +100,8 @@ async fn an_attempt_shows_its_request_as_it_was_sent_and_no_secret() {
             .contains("do-not-show-this")
     );
     assert!(!shown.contains("was changed after this attempt"), "{shown}");
-    browser.press("Body: the payload in the standard envelope").await;
-    browser.reads("details.attempt details pre", &String::from_utf8_lossy(&sent.body)).await;
+    let body = String::from_utf8_lossy(&sent.body).replace("{\"n\":1}", "…");
+    assert!(shown.contains(&body) && body.contains("\"data\":…}"), "{body} is not in {shown}");
 
     server.patch(&format!("/v1/destinations/{shop}"), json!({"custom_headers": {}})).await.expect(200);
     browser.go(&format!("/events/{event}")).await;

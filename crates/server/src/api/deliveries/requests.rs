@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use bytes::Bytes;
 use serde::Serialize;
 use tidegate_core::id::kind;
 use tidegate_core::time::Timestamp;
@@ -22,6 +23,9 @@ use crate::api::{App, Data, as_optional_text, ok};
 use crate::auth::{Call, Viewer};
 use crate::catalogue::DestinationEntry;
 
+/// What stands for the payload, which is told elsewhere.
+const PAYLOAD: &str = "…";
+
 /// The requests of a delivery.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Requests)]
@@ -29,9 +33,9 @@ pub(crate) struct RequestsView {
     /// Where they went; null: the destination was deleted, and nothing more is known of them.
     #[schema(required = true)]
     url: Option<String>,
-    /// What they carried, where that is not the payload as it came in: the standard envelope around it.
+    /// What stood around the payload, with `…` in its place; null: nothing, the body was the payload.
     #[schema(required = true)]
-    body: Option<String>,
+    envelope: Option<String>,
     /// Each of them, the first one first.
     attempts: Vec<RequestView>,
 }
@@ -81,18 +85,21 @@ pub(super) async fn requests(
 ) -> Result<axum::Json<Data<RequestsView>>, ApiError> {
     let stored = find(&app, &caller, id).await?;
     let Some(entry) = app.catalogue.destination(stored.destination) else {
-        return Ok(ok(RequestsView { url: None, body: None, attempts: Vec::new() }));
+        return Ok(ok(RequestsView { url: None, envelope: None, attempts: Vec::new() }));
     };
     let store = app.engine.store();
     let event = store.event(caller.account, stored.event).await?.ok_or_else(ApiError::not_found)?;
     let attempts = store.attempts(id).await?;
-    let mut body = None;
+    // However long the payload is, it need not be signed again to be left out.
+    let message = Message { payload: Bytes::from_static(PAYLOAD.as_bytes()), ..(*event.message).clone() };
+    let message = Arc::new(message);
+    let mut envelope = None;
     let mut shown = Vec::with_capacity(attempts.len());
     for attempt in &attempts {
-        let request = made(&entry, &event.message, &stored, attempt).shown();
+        let request = made(&entry, &message, &stored, attempt).shown();
         // All attempts carry the same.
-        if body.is_none() && entry.endpoint.envelope() == Envelope::Standard {
-            body = Some(String::from_utf8_lossy(&request.body).into_owned());
+        if envelope.is_none() && entry.endpoint.envelope() == Envelope::Standard {
+            envelope = Some(String::from_utf8_lossy(&request.body).into_owned());
         }
         shown.push(RequestView {
             number: attempt.number,
@@ -100,7 +107,7 @@ pub(super) async fn requests(
             headers: request.headers.into_iter().map(HeaderView::new).collect(),
         });
     }
-    Ok(ok(RequestsView { url: Some(entry.spec.document.url.clone()), body, attempts: shown }))
+    Ok(ok(RequestsView { url: Some(entry.spec.document.url.clone()), envelope, attempts: shown }))
 }
 
 fn made(

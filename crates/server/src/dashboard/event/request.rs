@@ -1,4 +1,4 @@
-//! The request of one attempt, as it was made.
+//! The request of one attempt, as it was made: not kept, but composed anew from what is.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,7 @@ use crate::dashboard::ui;
 use crate::dashboard::visitor::Clock;
 use crate::dashboard::wire::{RequestHeader, Requests};
 
-/// The request as pairs of a list: where to, its headers, and its body where that is more than the payload.
+/// The request as a pair of a list: where to, its headers, and what stands around the payload.
 pub(super) fn draw(clock: &Clock, requests: &Requests, number: u32) -> Markup {
     let request = requests.attempts.iter().find(|request| request.number == number);
     html! {
@@ -23,10 +23,12 @@ pub(super) fn draw(clock: &Clock, requests: &Requests, number: u32) -> Markup {
                     pre {
                         "POST " (url) "\n"
                         @for header in &request.headers { (header.name) ": " (value(header)) "\n" }
+                        @if let Some(envelope) = &requests.envelope { "\n" (envelope) }
                     }
-                    @if let Some(body) = &requests.body {
-                        details { summary { "Body: the payload in the standard envelope" } pre { (body) } }
-                    } @else { small { "Body: the payload, byte for byte." } }
+                    small {
+                        @if requests.envelope.is_some() { "The body is the payload (…) in the standard envelope." }
+                        @else { "The body is the payload, byte for byte." }
+                    }
                 }
             }
             _ => dd { "The destination was deleted: how the request looked is not known any more." }
