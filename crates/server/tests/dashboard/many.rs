@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::browser::Browser;
 use super::kit::{Receiver, Reply, Server, secs, until};
 use super::{destination, publish};
 
 const MANY: u32 = 10_000;
+/// Held ones, and three of which each has its own trouble.
+const HELD: u32 = 40;
 const CALLERS: usize = 32;
 
 /// Makes the destinations, all alike but for their names.
@@ -20,7 +22,7 @@ async fn fill(server: &Server, url: &str) {
         tokio::spawn(async move {
             loop {
                 let number = next.fetch_add(1, Relaxed);
-                if number > MANY - 3 {
+                if number > MANY - HELD - 3 {
                     return;
                 }
                 let name = format!("Customer {number:05}");
@@ -46,19 +48,26 @@ async fn names(browser: &Browser) -> Vec<String> {
 async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
     let server = Server::start(&[]).await;
     let receiver =
-        Receiver::start(|request| Reply::status(if request.path == "/fails" { 500 } else { 200 })).await;
-    let paused = async |name: &str, event_type: &str| {
-        let body = json!({"name": name, "url": receiver.url, "event_types": [event_type]});
-        let made = destination(&server, body).await;
-        server.post(&format!("/v1/destinations/{made}/pause"), json!({})).await.expect(200);
+        Receiver::start(|request| Reply::status(if request.path.starts_with("/fails") { 500 } else { 200 }))
+            .await;
+    let made = async |name: &str, path: &str, retry: Value| {
+        let url = format!("{}/{path}", receiver.url);
+        let body = json!({"name": name, "url": url, "event_types": [path], "retry_policy": retry});
+        destination(&server, body).await
     };
-    paused("Waits longest", "first").await;
-    paused("Waits too", "second").await;
-    let once = json!({"max_attempts": 1});
-    let fails = json!({"name": "Fails", "url": format!("{}/fails", receiver.url), "event_types": ["fails"], "retry_policy": once});
-    destination(&server, fails).await;
-    let oldest = publish(&server, json!({"event_type": "first", "payload": {}})).await;
-    for event_type in ["second", "second", "fails"] {
+    let pause = async |id: String| {
+        server.post(&format!("/v1/destinations/{id}/pause"), json!({})).await.expect(200);
+    };
+    // The oldest waits for its own time: nothing holds its destination, and all others that wait are held.
+    made("Waits longest", "fails.at_first", json!({"max_attempts": 9, "delays_seconds": [86_400]})).await;
+    let oldest = publish(&server, json!({"event_type": "fails.at_first", "payload": {}})).await;
+    until(secs(30), "it was tried", async || receiver.count() == 1).await;
+    pause(made("Waits most", "most", Value::Null).await).await;
+    for number in 0..HELD {
+        pause(made(&format!("Held {number:02}"), "held", Value::Null).await).await;
+    }
+    made("Fails", "fails", json!({"max_attempts": 1})).await;
+    for event_type in ["held", "most", "most", "most", "fails"] {
         publish(&server, json!({"event_type": event_type, "payload": {}})).await;
     }
     fill(&server, &receiver.url).await;
@@ -78,13 +87,14 @@ async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
     // The heads of the columns lead to the orders, and the next page goes on where this one ended.
     browser.press("Oldest").await;
     browser.reads("th[aria-sort=ascending]", "Oldest").await;
-    assert_eq!(names(&browser).await[..2], ["Waits longest", "Waits too"]);
+    let shown = names(&browser).await;
+    assert!(shown[0] == "Waits longest" && shown[1].starts_with("Held"), "{shown:?}");
     browser.press("Queue").await;
     browser.reads("th[aria-sort=descending]", "Queue").await;
-    assert_eq!(names(&browser).await[..2], ["Waits too", "Waits longest"]);
+    assert_eq!(names(&browser).await[0], "Waits most");
     browser.press("Success 24 h").await;
     browser.reads("th[aria-sort=ascending]", "Success 24 h").await;
-    assert_eq!(names(&browser).await[0], "Fails");
+    assert_eq!(names(&browser).await[..2], ["Fails", "Waits longest"]);
     browser.press("Name").await;
     browser.reads("th[aria-sort=ascending]", "Name").await;
     let first = names(&browser).await;
