@@ -98,12 +98,12 @@ impl Reader {
         let running: Vec<_> = destinations.iter().map(|no| vec![Value::from(no.0)]).collect();
         let over = self.each(sql::HOURS, &over, hour)?;
         let running = self.each(sql::RUNNING_HOUR_OF_DESTINATION, &running, hour)?;
-        let sum = |(over, running): (Vec<(i64, Tally)>, Vec<(i64, Tally)>)| {
+        let sum = |hours: Vec<(i64, Tally)>| {
             let mut tally = Tally::ZERO;
-            let recent = over.iter().chain(&running).filter(|(hour, _)| *hour >= first);
+            let recent = hours.iter().filter(|(hour, _)| *hour >= first);
             recent.for_each(|(_, happened)| tally.add(happened));
             Surveyed { oldest_open: None, tally }
         };
-        Ok(over.into_iter().zip(running).map(sum).collect())
+        Ok(over.into_iter().zip(running).map(|(over, running)| sum([over, running].concat())).collect())
     }
 }

@@ -223,12 +223,17 @@ pub(super) async fn many(
     let surveyed = app.engine.store().survey(numbers.clone(), app.engine.now().wall - RATES_OVER).await?;
     let lanes = snapshots(app, numbers).await?;
     let all = entries.iter().zip(lanes).zip(&surveyed);
-    Ok(all.map(|((entry, lane), surveyed)| show(app, entry, lane, surveyed)).collect())
+    Ok(all.map(|((entry, lane), surveyed)| show(app, entry, lane.as_ref(), surveyed)).collect())
 }
 
-fn show(app: &App, entry: &DestinationEntry, lane: Option<Snapshot>, surveyed: &Surveyed) -> DestinationView {
+fn show(
+    app: &App,
+    entry: &DestinationEntry,
+    lane: Option<&Snapshot>,
+    surveyed: &Surveyed,
+) -> DestinationView {
     let (store, no) = (app.engine.store(), entry.row.no);
-    let inflight = lane.as_ref().map_or(0, |lane| lane.in_flight);
+    let inflight = lane.map_or(0, |lane| lane.in_flight);
     let waiting = store.waiting(Of::Destination(no)).deliveries;
     let Surveyed { oldest_open: oldest_queued_at, tally } = *surveyed;
     let rate = |count: u64| (tally.attempts > 0).then(|| count as f64 / tally.attempts as f64);
@@ -239,7 +244,7 @@ fn show(app: &App, entry: &DestinationEntry, lane: Option<Snapshot>, surveyed: &
         let unused = tidegate_core::timeout::Timeouts::new();
         unused.report(&policy.timeout, &policy.timeout_params)
     };
-    let holds = lane.as_ref().map(|lane| lane.holds.as_slice()).unwrap_or_default();
+    let holds = lane.map(|lane| lane.holds.as_slice()).unwrap_or_default();
     let throttle =
         holds.iter().find(|(hold, _)| hold.reason() == tidegate_core::delivery::HoldReason::Throttled);
     DestinationView {
@@ -247,7 +252,7 @@ fn show(app: &App, entry: &DestinationEntry, lane: Option<Snapshot>, surveyed: &
         external_id: entry.row.external_id.clone(),
         name: document.name.clone(),
         url: document.url.clone(),
-        active: lane.as_ref().map_or(document.active, |lane| lane.enabled),
+        active: lane.map_or(document.active, |lane| lane.enabled),
         event_types: document.event_types.clone(),
         max_concurrency: policy.max_concurrency.get(),
         ordering: policy.ordering.into(),
@@ -271,21 +276,21 @@ fn show(app: &App, entry: &DestinationEntry, lane: Option<Snapshot>, surveyed: &
             .spec
             .previous_secret_valid_until
             .filter(|end| app.engine.now().wall < *end),
-        status: lane.as_ref().map_or("active", |lane| lane.status),
-        throttled_until: lane.as_ref().and_then(|lane| lane.throttled_until),
+        status: lane.map_or("active", |lane| lane.status),
+        throttled_until: lane.and_then(|lane| lane.throttled_until),
         throttle_reason: throttle.map(|(hold, _)| hold.to_string()),
-        consecutive_throttles: lane.as_ref().map_or(0, |lane| lane.episodes),
+        consecutive_throttles: lane.map_or(0, |lane| lane.episodes),
         queued_events: waiting.saturating_sub(u64::from(inflight)),
         inflight,
         node: crate::api::nodes::worker_of(app, no),
-        as_of: lane.as_ref().and_then(|lane| lane.as_of),
+        as_of: lane.and_then(|lane| lane.as_of),
         oldest_queued_at,
-        rate_now: lane.as_ref().and_then(|lane| lane.rate).map(|rate| RateNowView {
+        rate_now: lane.and_then(|lane| lane.rate).map(|rate| RateNowView {
             tokens: rate.tokens,
             burst: rate.burst,
             per_minute: rate.per_minute,
         }),
-        timeout: TimeoutView::from(&lane.as_ref().map_or_else(report, |lane| lane.timeout)),
+        timeout: TimeoutView::from(&lane.map_or_else(report, |lane| lane.timeout)),
         success_rate_24h: rate(tally.successes),
         timeout_rate_24h: rate(tally.timeouts),
         created_at: entry.row.created_at,

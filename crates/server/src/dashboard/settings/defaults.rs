@@ -102,13 +102,13 @@ mod tests {
 
     use super::*;
 
-    fn map(value: Value) -> Map<String, Value> {
+    fn map(value: &Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()
     }
 
     #[test]
     fn defaults_come_back_from_the_form_as_they_went_in() {
-        let before = map(json!({
+        let before = map(&json!({
             "max_concurrency": 9, "ordering": "fifo", "on_exhausted": "halt", "timeout_seconds": 7, "max_age_seconds": 3600,
             "rate_limit": {"max": 10, "per": "second", "burst_capacity": 3, "mode": "adaptive"},
             "delivery_schedules": [{"timezone": "UTC", "quiet_start": "22:00", "quiet_end": "06:00", "days": ["mon"]}],
