@@ -30,6 +30,7 @@ mod message;
 mod stream;
 
 pub use answer::Answer;
+pub use compose::{Shown, ShownValue};
 pub use connect::{RootsFault, trusted_roots};
 pub use endpoint::{Auth, Endpoint, Envelope, Settings, SigningKey};
 pub use idle::Pool;

@@ -28,6 +28,7 @@ mod schedules;
 pub(crate) mod settings;
 mod stats;
 mod stream;
+pub(crate) mod survey;
 pub(crate) mod told;
 
 use std::ops::Deref;
@@ -67,6 +68,8 @@ pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
     /// Tells those who watch what the API changed.
     pub(crate) told: Teller,
+    /// What was read of all destinations of accounts that people look at.
+    pub(crate) surveys: survey::Surveys,
     /// Becomes true when the server stops: whatever goes on without end must end then.
     pub(crate) leaving: watch::Receiver<bool>,
 }

@@ -26,6 +26,7 @@ mod layout;
 mod live;
 mod log;
 mod overview;
+mod policies;
 mod session;
 mod settings;
 mod sign_in;
@@ -33,6 +34,8 @@ mod ui;
 mod visitor;
 mod wire;
 mod words;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::map_response;
@@ -45,6 +48,7 @@ use crate::api::App;
 pub(crate) struct Dashboard {
     app: App,
     api: Router,
+    ended: Arc<session::Ended>,
 }
 
 /// The API with the dashboard beside it.
@@ -64,6 +68,6 @@ pub(crate) fn beside(api: Router, app: App) -> Router {
         .merge(settings::routes())
         .layer(map_response(headers::guard))
         .merge(assets::routes())
-        .with_state(Dashboard { app, api: api.clone() });
+        .with_state(Dashboard { app, api: api.clone(), ended: Arc::default() });
     api.merge(pages)
 }

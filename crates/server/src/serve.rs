@@ -28,6 +28,7 @@ use tidegate_store::cluster::Identity;
 use tokio::sync::watch;
 
 use self::signals::Signals;
+use crate::api::survey::Surveys;
 use crate::api::told::Teller;
 use crate::api::{self, App, Parts};
 use crate::auth::Auth;
@@ -147,6 +148,7 @@ async fn assemble(
         auth,
         jobs: Jobs::default(),
         told: Teller::default(),
+        surveys: Surveys::default(),
         leaving,
     }))
 }

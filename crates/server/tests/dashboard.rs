@@ -4,7 +4,13 @@
 mod axe;
 #[path = "dashboard/browser.rs"]
 mod browser;
+#[path = "dashboard/forms.rs"]
+mod forms;
 mod kit;
+#[path = "dashboard/many.rs"]
+mod many;
+#[path = "dashboard/sessions.rs"]
+mod sessions;
 #[path = "interop/tools.rs"]
 mod tools;
 

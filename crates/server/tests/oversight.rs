@@ -48,6 +48,8 @@ async fn destinations_are_found_by_name_url_and_id_and_sorted_as_a_person_wants(
         ("?sort=queued", vec!["alpha", "Beta", "Gamma"]),
         ("?sort=attention", vec!["alpha", "Beta", "Gamma"]),
         ("?sort=timeout", vec!["Beta", "Gamma", "alpha"]),
+        ("?sort=oldest", vec!["alpha", "Beta", "Gamma"]),
+        ("?sort=success_rate", vec!["Gamma", "alpha", "Beta"]),
         ("?status=paused&sort=name", vec!["alpha", "Beta"]),
         ("?status=active", vec!["Gamma"]),
     ] {

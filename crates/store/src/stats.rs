@@ -58,6 +58,15 @@ pub struct Hour {
     pub tally: Tally,
 }
 
+/// How a destination does, as far as that must be read for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Surveyed {
+    /// When the oldest of its open deliveries was accepted.
+    pub oldest_open: Option<Timestamp>,
+    /// What happened.
+    pub tally: Tally,
+}
+
 /// How the store does, for `/metrics` and `/readyz`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatus {

@@ -1,7 +1,7 @@
 //! The request of one attempt: headers, signature, body.
 
 use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_TYPE;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderName, HeaderValue, Method, Version};
 use http_body_util::Full;
 use std::fmt::Write as _;
@@ -87,6 +87,44 @@ impl Signed {
     }
 }
 
+/// A request as people may see it: all that goes out but what is secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its headers, in the order in which they go out. What only the connection adds, such as the length, is left out.
+    pub headers: Vec<(String, ShownValue)>,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// The value of a header that is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShownValue {
+    /// As it goes out.
+    Plain(String),
+    /// The signature: made from id, timestamp and body, with the secret.
+    Signature,
+    /// What the destination knows its callers by.
+    Credential,
+}
+
+impl Request {
+    /// The request as HTTP/1.1 carries it.
+    pub fn shown(&self) -> Shown {
+        let signed = Signed::new(self);
+        let composed = signed.compose(self, Protocol::Http1);
+        let credential = self.endpoint.credential.as_ref();
+        let value = |name: &HeaderName, value: &HeaderValue| match name {
+            name if *name == SIGNATURE => ShownValue::Signature,
+            name if Some(name) == credential => ShownValue::Credential,
+            name if [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE].contains(name) => ShownValue::Credential,
+            _ => ShownValue::Plain(String::from_utf8_lossy(value.as_bytes()).into_owned()),
+        };
+        let headers = composed.headers().iter();
+        let headers = headers.map(|(name, text)| (name.as_str().to_owned(), value(name, text))).collect();
+        Shown { headers, body: signed.body }
+    }
+}
+
 fn written(text: &mut BytesMut, value: std::fmt::Arguments<'_>) -> HeaderValue {
     text.write_fmt(value).expect("a buffer that grows takes any text");
     plain(text.split().freeze())
@@ -94,4 +132,68 @@ fn written(text: &mut BytesMut, value: std::fmt::Arguments<'_>) -> HeaderValue {
 
 fn plain(text: Bytes) -> HeaderValue {
     HeaderValue::from_maybe_shared(text).expect("numbers, ids, times and base64 are plain ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tidegate_core::dial::Target;
+    use tidegate_core::headers::CustomHeaders;
+    use tidegate_core::id::{DeliveryId, EventId};
+    use tidegate_core::pattern::EventType;
+    use tidegate_core::sign::Secret;
+    use tidegate_core::time::{Millis, Timestamp};
+    use tidegate_store::event::{Body, Message};
+
+    use super::super::endpoint::{Auth, Endpoint, Settings, SigningKey};
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_what_goes_out_but_for_secrets() {
+        let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let auth = Auth::Header { name: "x-token".to_owned(), value: "a credential".to_owned() };
+        let settings = Settings {
+            target: Target::parse("https://example.com/hooks", true).unwrap(),
+            secrets: vec![SigningKey { secret, valid_until: None }],
+            headers: CustomHeaders::parse([("x-shop", "north"), ("x-token", "another")]).unwrap(),
+            auth: Some(auth),
+            envelope: Envelope::Standard,
+        };
+        let message = Message {
+            id: EventId::from_bits(1),
+            event_type: EventType::parse("order.paid").unwrap(),
+            accepted_at: Timestamp::from_millis(1_000),
+            payload: Bytes::from_static(b"{}"),
+            body: Body::Json,
+        };
+        let request = Request {
+            endpoint: Arc::new(Endpoint::new(settings).unwrap()),
+            message: Arc::new(message),
+            delivery: DeliveryId::from_bits(2),
+            number: 3,
+            expires_at: Some(Timestamp::from_millis(9_000)),
+            timeout: Millis::seconds(5),
+            now: Timestamp::from_millis(7_900),
+        };
+        let Shown { headers, body } = request.shown();
+        let sent = Signed::new(&request).compose(&request, Protocol::Http1);
+        assert_eq!(headers.len(), sent.headers().len(), "none is left out");
+        let of = |wanted: &str| {
+            let found = headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+            found.unwrap_or_else(|| panic!("no {wanted} in {headers:?}"))
+        };
+        for name in
+            ["host", "webhook-id", "user-agent", "content-type", "tidegate-delivery", "tidegate-expires-at"]
+        {
+            let text = sent.headers()[name].to_str().unwrap();
+            assert_eq!(of(name), ShownValue::Plain(text.to_owned()));
+        }
+        assert_eq!(of("webhook-timestamp"), ShownValue::Plain("7".to_owned()));
+        assert_eq!(of("tidegate-attempt"), ShownValue::Plain("3".to_owned()));
+        assert_eq!(of("x-shop"), ShownValue::Plain("north".to_owned()));
+        assert_eq!(of("webhook-signature"), ShownValue::Signature);
+        assert_eq!(of("x-token"), ShownValue::Credential);
+        assert!(body.starts_with(br#"{"id":"evt_"#) && body.ends_with(b"\"data\":{}}"));
+    }
 }

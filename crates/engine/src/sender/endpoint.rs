@@ -79,6 +79,8 @@ pub struct Endpoint {
     pub target: Target,
     pub(super) secrets: Vec<SigningKey>,
     pub(super) envelope: Envelope,
+    /// The header that holds a credential, which nobody is shown.
+    pub(super) credential: Option<HeaderName>,
     /// All headers of an HTTP/1.1 request, those of the attempt still empty.
     pub(super) headers_http1: HeaderMap,
     pub(super) uri_http1: Uri,
@@ -104,15 +106,26 @@ impl Endpoint {
         let mut headers_http1 = HeaderMap::with_capacity(headers_http2.len() + 2);
         headers_http1.insert(HOST, host);
         headers_http1.extend(headers_http2.clone());
+        let credential = match &auth {
+            None => None,
+            Some(Auth::Bearer(_)) => Some(AUTHORIZATION),
+            Some(Auth::Header { name, .. }) => Some(header_name(name, || "auth_config.name".to_owned())?),
+        };
         Ok(Self {
             target,
             secrets,
             envelope,
+            credential,
             headers_http1,
             uri_http1: path.into(),
             headers_http2,
             uri_http2,
         })
+    }
+
+    /// How the body is made.
+    pub const fn envelope(&self) -> Envelope {
+        self.envelope
     }
 
     /// The secrets in force at `now`.

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 mod list;
 pub(crate) mod query;
 pub(crate) mod replay;
+mod requests;
 pub(crate) mod state;
 mod timeline;
 pub(crate) mod view;
@@ -37,6 +38,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(list::list))
         .routes(routes!(read))
         .routes(routes!(explain::explain))
+        .routes(routes!(requests::requests))
         .routes(routes!(actions::replay))
         .routes(routes!(actions::cancel))
         .routes(routes!(actions::retry_now))

@@ -1,28 +1,31 @@
 //! How the account does: what waits, what is under way, what became of the last day.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::IntoResponse;
-use futures_util::future::try_join_all;
 use serde::Serialize;
 use tidegate_core::delivery::HoldReason;
 use tidegate_core::time::{Millis, Timestamp};
+use tidegate_engine::View;
 use tidegate_engine::pulse::Beat;
-use tidegate_store::DestinationNo;
 use tidegate_store::lane::Of;
 use tidegate_store::stats::Tally;
+use tidegate_store::{AccountNo, DestinationNo};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::openapi::Refusals;
-use super::{App, Data, as_optional_text, ok};
+use super::{App, Data, as_optional_text, as_text, ok, survey};
 use crate::auth::{Call, Viewer};
 
-/// Lanes looked at in one go: the engine stands still meanwhile.
-const LANES_AT_ONCE: usize = 500;
-/// Destinations that are asked for their oldest delivery.
-const MAX_OLDEST: usize = 30;
+/// Destinations that are asked for their oldest delivery at a time, and how often.
+const READ_AT_ONCE: usize = 30;
+const MAX_READS: usize = 10;
+/// So long the first look after a start waits until all destinations were looked over.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The calls.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -46,6 +49,10 @@ pub(crate) struct StatsView {
     hours: Vec<HourView>,
     /// The last hour by the minute, the oldest first: of this node, since it started.
     minutes: Vec<HourView>,
+    /// Since when minutes and response times are known: when this node started.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, format = DateTime)]
+    minutes_since: Timestamp,
     /// What holds destinations whose deliveries wait, the most deliveries first.
     held: Vec<HeldView>,
     /// When the oldest of the deliveries that wait was accepted.
@@ -139,7 +146,7 @@ async fn show(
     let account = caller.account;
     let destinations: Vec<_> = app.catalogue.destinations(account).iter().map(|entry| entry.row.no).collect();
     let count = destinations.len();
-    let seen = see(&app, &destinations).await?;
+    let seen = see(&app, account, destinations).await?;
     let inflight: u64 = seen.iter().map(|lane| u64::from(lane.inflight)).sum();
     let store = app.engine.store();
     let waiting = store.waiting(Of::Account(account));
@@ -159,8 +166,13 @@ async fn show(
         last_24h,
         hours: hours.iter().map(|hour| HourView::new(hour.start, &hour.tally, of_hour(hour.start))).collect(),
         minutes: minutes.iter().map(|beat| HourView::new(beat.start, &beat.tally, Some(beat))).collect(),
+        minutes_since: now - Millis::new(app.engine.now().mono.as_millis()),
         held: held(&app, &seen),
-        oldest_queued_at: if waiting.deliveries > inflight { oldest(&app, &seen).await? } else { None },
+        oldest_queued_at: if waiting.deliveries > inflight {
+            oldest(&app, account, &seen).await?
+        } else {
+            None
+        },
     }))
 }
 
@@ -205,20 +217,13 @@ struct Seen {
     held: Option<(HoldReason, Timestamp)>,
 }
 
-async fn see(app: &App, destinations: &[DestinationNo]) -> Result<Vec<Seen>, ApiError> {
-    let mut all = Vec::with_capacity(destinations.len());
-    for some in destinations.chunks(LANES_AT_ONCE) {
-        let some = some.to_vec();
-        let look = app.engine.look_at(some.clone(), move |view| {
-            let see = |no: DestinationNo| {
-                let lane = view.lane(no)?;
-                Some(Seen { no, inflight: view.in_flight_of(no), held: lane.held() })
-            };
-            some.into_iter().filter_map(see).collect::<Vec<_>>()
-        });
-        all.extend(look.await?);
-    }
-    Ok(all)
+async fn see(app: &App, account: AccountNo, destinations: Vec<DestinationNo>) -> Result<Vec<Seen>, ApiError> {
+    let see = |view: &View<'_>, no: DestinationNo| {
+        let lane = view.lane(no)?;
+        Some(Seen { no, inflight: view.in_flight_of(no), held: lane.held() })
+    };
+    let seen = survey::look_over(app, account, destinations, see).await?;
+    Ok(seen.into_iter().flatten().collect())
 }
 
 fn held(app: &App, seen: &[Seen]) -> Vec<HeldView> {
@@ -239,14 +244,34 @@ fn held(app: &App, seen: &[Seen]) -> Vec<HeldView> {
     all
 }
 
-/// When the oldest delivery that waits was accepted, among the destinations that have been held longest: of these it is the
-/// first of an index each.
-async fn oldest(app: &App, seen: &[Seen]) -> Result<Option<Timestamp>, ApiError> {
-    let store = app.engine.store();
-    let mut waiting: Vec<&Seen> =
-        seen.iter().filter(|lane| store.waiting(Of::Destination(lane.no)).deliveries > 0).collect();
-    waiting.sort_unstable_by_key(|lane| lane.held.map_or(Timestamp::MAX, |(_, since)| since));
-    waiting.truncate(MAX_OLDEST);
-    let oldest = try_join_all(waiting.iter().map(|lane| store.oldest_open(lane.no))).await?;
-    Ok(oldest.into_iter().flatten().min())
+/// When the oldest delivery that waits was accepted. What a sheet says of a destination is never younger than what is true, so
+/// reading begins with those that it names first, and ends when no other can have an older one.
+async fn oldest(app: &App, account: AccountNo, seen: &[Seen]) -> Result<Option<Timestamp>, ApiError> {
+    let known = survey::sheet(app, account, PATIENCE).await?.map(|sheet| sheet.waiting());
+    let oldest = oldest_of(app, &known.unwrap_or_default()).await?;
+    // There is no sheet yet, or all that waits came after it was made.
+    if oldest.is_none() { oldest_of(app, &held_longest(app, seen)).await } else { Ok(oldest) }
+}
+
+async fn oldest_of(app: &App, known: &[(Timestamp, DestinationNo)]) -> Result<Option<Timestamp>, ApiError> {
+    let mut oldest: Option<Timestamp> = None;
+    for some in known.chunks(READ_AT_ONCE).take(MAX_READS) {
+        if oldest.zip(some.first()).is_some_and(|(oldest, (next, _))| oldest <= *next) {
+            break;
+        }
+        let asked = some.iter().map(|(_, no)| *no).collect();
+        let read = app.engine.store().survey(asked, app.engine.now().wall).await?;
+        oldest = read.into_iter().filter_map(|one| one.oldest_open).chain(oldest).min();
+    }
+    Ok(oldest)
+}
+
+/// The destinations that have been held longest, of those for which something waits: the best guess that memory has.
+fn held_longest(app: &App, seen: &[Seen]) -> Vec<(Timestamp, DestinationNo)> {
+    let waits = |lane: &&Seen| app.engine.store().waiting(Of::Destination(lane.no)).deliveries > 0;
+    let since = |lane: &Seen| lane.held.map_or(Timestamp::MAX, |(_, since)| since);
+    let mut waiting: Vec<_> = seen.iter().filter(waits).map(|lane| (since(lane), lane.no)).collect();
+    waiting.sort_unstable();
+    waiting.truncate(READ_AT_ONCE);
+    waiting
 }

@@ -16,10 +16,12 @@ use tidegate_core::time::Millis;
 /// Rows of a page.
 const ROWS: &str = "50";
 /// The orders that the heads of columns lead to.
-const SORTS: [(&str, &str); 6] = [
+const SORTS: [(&str, &str); 8] = [
     ("attention", "Needs attention"),
     ("queued", "Longest queue"),
+    ("oldest", "Oldest waiting"),
     ("inflight", "Most in flight"),
+    ("success_rate", "Lowest success rate"),
     ("name", "Name"),
     ("timeout", "Longest timeout"),
     ("newest", "Newest"),
@@ -145,8 +147,8 @@ fn table(clock: &Clock, asked: &Asked, items: &[Destination]) -> Markup {
     let head = |sort: &str, name: &str| {
         let sorted = asked.sort() == sort;
         html! {
-            th scope="col" aria-sort=[sorted.then_some(if sort == "name" { "ascending" } else { "descending" })] {
-                a href=(asked.path("/destinations", sort, "", &[])) { (name) @if sorted { " ▾" } }
+            th scope="col" aria-sort=[sorted.then_some(if matches!(sort, "name" | "oldest" | "success_rate") { "ascending" } else { "descending" })] {
+                a href=(asked.path("/destinations", sort, "", &[])) { (name) @if sorted { span aria-hidden="true" { " ▾" } } }
             }
         }
     };
@@ -155,8 +157,8 @@ fn table(clock: &Clock, asked: &Asked, items: &[Destination]) -> Markup {
             table.rows {
                 thead { tr {
                     (head("name", "Name")) (head("attention", "Status"))
-                    (head("queued", "Queue")) th scope="col" { "Oldest" } (head("inflight", "In flight"))
-                    th scope="col" { "Success 24 h" } (head("timeout", "Timeout"))
+                    (head("queued", "Queue")) (head("oldest", "Oldest")) (head("inflight", "In flight"))
+                    (head("success_rate", "Success 24 h")) (head("timeout", "Timeout"))
                     th scope="col" { "Rate left" }
                 } }
                 tbody {

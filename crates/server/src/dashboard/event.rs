@@ -2,6 +2,7 @@
 
 mod lanes;
 mod payload;
+mod request;
 
 use axum::Router;
 use axum::extract::{Path, Query};
@@ -17,7 +18,7 @@ use tidegate_core::time::Millis;
 use super::ask::{Refused, segment};
 use super::layout::{self, Part};
 use super::visitor::{Page, Posted, Visitor, see};
-use super::wire::{Attempt, Deliveries, Delivery, DeliveryStory, Event, Explanation, Payload};
+use super::wire::{Attempt, Deliveries, Delivery, DeliveryStory, Event, Explanation, Payload, Requests};
 use super::{Dashboard, log, ui, words};
 
 /// Deliveries whose whole story one page tells.
@@ -60,9 +61,10 @@ async fn of_delivery(visitor: Visitor, Path(id): Path<String>) -> Page {
     }
 }
 
-/// A delivery with its story, and why it waits if it does.
+/// A delivery with its story, its requests if there were any, and why it waits if it does.
 pub(super) struct Lane {
     story: DeliveryStory,
+    requests: Option<Requests>,
     explanation: Option<Explanation>,
 }
 
@@ -82,11 +84,12 @@ impl Facts {
         let (event, Deliveries { deliveries }, payload) = (part(&answer)?, part(&answer)?, part(&answer)?);
         let lane = |delivery: &Delivery| {
             let path = format!("/v1/deliveries/{}", delivery.id);
-            let over = delivery.final_reason.is_some();
+            let (over, tried) = (delivery.final_reason.is_some(), delivery.attempts_count > 0);
             async move {
                 let story = api.get(&path).await?;
+                let requests = if tried { Some(api.get(&format!("{path}/requests")).await?) } else { None };
                 let explanation = if over { None } else { Some(api.get(&format!("{path}/explain")).await?) };
-                Ok::<_, Refused>(Lane { story, explanation })
+                Ok::<_, Refused>(Lane { story, requests, explanation })
             }
         };
         let lanes = try_join_all(deliveries.iter().take(MAX_STORIES).map(lane)).await?;
@@ -212,7 +215,7 @@ fn delivery(visitor: &Visitor, lane: &Lane) -> Markup {
                 @if let Some(at) = delivery.finished_at { " · ended " (ui::moment(clock, at)) }
             }
             @if let Some(explanation) = &lane.explanation { (explained(visitor, explanation)) }
-            @for attempt in attempts { (attempted(visitor, &delivery.event_id, attempt)) }
+            @for attempt in attempts { (attempted(visitor, attempt, lane.requests.as_ref())) }
             details { summary { "Timeline" }
                 div.scroll tabindex="0" role="region" aria-label="Timeline" { table.rows { tbody { @for moment in timeline {
                     tr {
@@ -260,7 +263,7 @@ fn explained(visitor: &Visitor, explanation: &Explanation) -> Markup {
     }
 }
 
-fn attempted(visitor: &Visitor, event: &str, attempt: &Attempt) -> Markup {
+fn attempted(visitor: &Visitor, attempt: &Attempt, requests: Option<&Requests>) -> Markup {
     let clock = &visitor.clock;
     html! {
         details.attempt {
@@ -285,14 +288,7 @@ fn attempted(visitor: &Visitor, event: &str, attempt: &Attempt) -> Markup {
                     } @else { "not against the attempts allowed" }
                 }
                 dt { "Node" } dd { (attempt.node) }
-                dt { "Request" }
-                dd {
-                    pre {
-                        "webhook-id: " (event) "\nwebhook-timestamp: "
-                        (attempt.started_at.0.as_millis() / 1_000) "\ntidegate-attempt: " (attempt.number)
-                        "\ntidegate-delivery: " (attempt.delivery_id)
-                    }
-                }
+                @if let Some(requests) = requests { (request::draw(clock, requests, attempt.number)) }
                 @if !attempt.response_headers.is_empty() {
                     dt { "Response headers" }
                     dd {

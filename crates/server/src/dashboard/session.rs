@@ -1,8 +1,15 @@
 //! A session: the key that somebody signed in with, sealed for their browser.
 //!
-//! The server keeps nothing of it. The cookie holds the key under the installation's own key for secrets, so every node on the
-//! database opens it; each page asks the API with that key, so a session ends with its key, at once and everywhere. It also
-//! ends by itself.
+//! The server keeps nothing of one that is good. The cookie holds the key under the installation's own key for secrets, so
+//! every node on the database opens it, also after a restart; each page asks the API with that key, so a session ends with its
+//! key, at once and everywhere. It also ends by itself.
+//!
+//! Signing out takes the cookie away, and the node that is told remembers until the session's own end that it is good no
+//! longer ([`Ended`]), so that a copy of the cookie is worth nothing there. Other nodes, and this one after a restart, do not know:
+//! whoever fears for a copy revokes the key.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
@@ -22,6 +29,9 @@ const PURPOSE: &str = "dashboard session";
 /// A working day: whoever comes back the next morning signs in again.
 pub(super) const LASTS: Millis = Millis::hours(12);
 
+/// Sessions that are remembered as ended: each is some 60 bytes.
+const MAX_ENDED: usize = 10_000;
+
 /// Who looks.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Session {
@@ -31,7 +41,7 @@ pub(super) struct Session {
     /// The account that an operator looks into, if it is another than the key's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) account: Option<String>,
-    /// What each form must bring back.
+    /// What each form must bring back. No other session has the same.
     csrf: String,
     /// When it ends, in milliseconds since 1970.
     ends_at: i64,
@@ -71,6 +81,33 @@ impl Session {
         let plain = Zeroizing::new(serde_json::to_vec(self).ok()?);
         let sealed = URL_SAFE_NO_PAD.encode(secrets.seal_for(PURPOSE, &plain).ok()?);
         Some(set_cookie(&sealed, LASTS, secure))
+    }
+}
+
+/// Sessions of which somebody signed out here, until they would have ended by themselves.
+#[derive(Default)]
+pub(super) struct Ended(Mutex<HashMap<String, i64>>);
+
+impl Ended {
+    /// Somebody signs out.
+    pub(super) fn end(&self, session: &Session, now: Timestamp) {
+        let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.len() >= MAX_ENDED {
+            ended.retain(|_, ends_at| now.as_millis() < *ends_at);
+        }
+        // Only who has a key can sign out, but may do so again and again: the one goes that would have ended first.
+        if ended.len() >= MAX_ENDED
+            && let Some(first) =
+                ended.iter().min_by_key(|(_, ends_at)| **ends_at).map(|(name, _)| name.clone())
+        {
+            ended.remove(&first);
+        }
+        ended.insert(session.csrf.clone(), session.ends_at);
+    }
+
+    /// Whether somebody signed out of it.
+    pub(super) fn has(&self, session: &Session) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&session.csrf)
     }
 }
 
@@ -130,5 +167,24 @@ mod tests {
         let changed = cookie.replacen("tidegate_session=", "tidegate_session=AAAA", 1);
         assert!(Session::of(&headers(&changed), &ours, now).is_none());
         assert!(Session::of(&HeaderMap::new(), &ours, now).is_none());
+    }
+
+    #[test]
+    fn a_session_that_was_left_is_remembered_until_its_own_end() {
+        let (now, ended) = (Timestamp::from_millis(1_000), Ended::default());
+        let number = |number: usize| {
+            let mut random = [0; 16];
+            random[..8].copy_from_slice(&number.to_le_bytes());
+            random
+        };
+        let (one, other) = (Session::new("tg_key", now, number(1)), Session::new("tg_key", now, number(2)));
+        ended.end(&one, now);
+        assert!(ended.has(&one) && !ended.has(&other));
+        let later = now + LASTS;
+        for more in 3..3 + MAX_ENDED {
+            ended.end(&Session::new("tg_key", later, number(more)), later);
+        }
+        assert!(!ended.has(&one), "it ends by itself");
+        assert!(ended.0.lock().unwrap().len() <= MAX_ENDED);
     }
 }

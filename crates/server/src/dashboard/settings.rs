@@ -1,19 +1,22 @@
 //! Settings of the account: defaults, quotas, a pause of everything; and its keys.
 
+mod defaults;
+
 use axum::Router;
 use axum::extract::{Path, Query};
 use axum::http::Method;
 use axum::routing::{get, post};
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::ask::{Refused, segment};
 use super::form::{Fields, Values};
 use super::layout::{self, Part};
+use super::policies::Whose;
 use super::visitor::{Page, Posted, Visitor, see};
 use super::wire::{Key, List, Settings};
-use super::{Dashboard, ui};
+use super::{Dashboard, policies, ui};
 
 /// What each role may do.
 const ROLES: [(&str, &str); 5] = [
@@ -85,26 +88,9 @@ async fn page(visitor: Visitor, fault: Option<Fault>, first: &Markup) -> Page {
     Ok(layout::page(&visitor, Part::Settings, "Settings", &content))
 }
 
-/// The defaults without the single window, which is the list's only one.
-fn defaults(settings: &Settings) -> Map<String, Value> {
-    let mut defaults = settings.defaults.clone();
-    if defaults.contains_key("delivery_schedules") {
-        defaults.remove("delivery_schedule");
-    }
-    defaults
-}
-
 fn of(settings: &Settings) -> Values {
     let mut values = Values::default();
-    let defaults = defaults(settings);
-    values.put(
-        "defaults",
-        if defaults.is_empty() {
-            String::new()
-        } else {
-            serde_json::to_string_pretty(&defaults).unwrap_or_default()
-        },
-    );
+    defaults::put(&mut values, &settings.defaults);
     values.put_some("max_queued_events", settings.max_queued_events);
     values.put_some("max_queued_bytes", settings.max_queued_bytes);
     for (name, on) in [("paused", settings.paused), ("public_event_types", settings.public_event_types)] {
@@ -117,7 +103,7 @@ fn of(settings: &Settings) -> Values {
 
 fn form(visitor: &Visitor, fields: &Fields<'_>) -> Markup {
     html! {
-        form.edit method="post" action="/settings" {
+        form.edit novalidate method="post" action="/settings" {
             (ui::csrf(visitor)) (fields.notice())
             fieldset {
                 legend { "Account" }
@@ -127,9 +113,19 @@ fn form(visitor: &Visitor, fields: &Fields<'_>) -> Markup {
                     (fields.input("max_queued_events", "Waiting deliveries at most", "Above it publishing answers 429. Empty: no limit.", "number"))
                     (fields.input("max_queued_bytes", "Bytes of waiting payloads at most", "Empty: no limit.", "number"))
                 }
-                (fields.area("defaults", "Policies for destinations that say nothing", "JSON in the words of a destination, such as {\"max_concurrency\": 10, \"max_age_seconds\": 86400}. Empty: the built-in ones.", 8))
-                div.bar { button.main type="submit" { "Save" } }
             }
+            details open[fields.fault.is_some() || defaults::are_set(fields.values)] {
+                summary { "Defaults: policies for destinations that say nothing" }
+                p.note { "They hold at once, also for what waits. What is left empty is as built in." }
+                fieldset {
+                    legend { "Age" }
+                    div.grid {
+                        (fields.input("max_age_seconds", "Seconds that a delivery is tried at most", "Empty: as the operator configured.", "number"))
+                    }
+                }
+                (policies::draw(fields, Whose::Account)) (policies::zones())
+            }
+            div.bar { button.main type="submit" { "Save" } }
         }
     }
 }
@@ -147,7 +143,7 @@ fn shown(settings: &Settings) -> Markup {
                 } @else { "only those with a key read them" }
             }
             dt { "Defaults" }
-            dd { pre { (serde_json::to_string_pretty(&defaults(settings)).unwrap_or_default()) } }
+            dd { pre { (serde_json::to_string_pretty(&settings.defaults).unwrap_or_default()) } }
         }
     }
 }
@@ -157,44 +153,30 @@ async fn save(Posted { visitor, values }: Posted) -> Page {
         Ok(settings) => settings,
         Err(refused) => return Err(visitor.refuse(refused)),
     };
-    let patch = match patch(&settings, &values) {
-        Ok(patch) => patch,
-        Err(refused) => return page(visitor, Some(Fault::Settings(values, refused)), &html! {}).await,
-    };
+    let values = policies::tidy(values);
+    let patch = patch(&settings, &values);
     match visitor.api.change(Method::PATCH, "/v1/settings", &patch, None).await {
         Ok(_) => Ok(see("/settings?done=saved")),
-        Err(refused) => page(visitor, Some(Fault::Settings(values, refused)), &html! {}).await,
+        Err(refused) => {
+            let fault = Fault::Settings(values, defaults::within(refused));
+            page(visitor, Some(fault), &html! {}).await
+        }
     }
 }
 
-/// What the form says otherwise than what is in force; defaults that are gone from it are removed.
-fn patch(settings: &Settings, values: &Values) -> Result<Value, Refused> {
-    let before = defaults(settings);
-    let text = values.get("defaults");
-    let said: Map<String, Value> = match text {
-        "" => Map::new(),
-        text => serde_json::from_str(text).map_err(|error| Refused {
-            error: format!("this is no JSON object: {error}"),
-            field: Some("defaults".to_owned()),
-            ..Refused::default()
-        })?,
-    };
-    let gone = before.keys().filter(|name| !said.contains_key(*name)).map(|name| (name.clone(), Value::Null));
-    let other = said
-        .iter()
-        .filter(|(name, value)| before.get(*name) != Some(value))
-        .map(|(name, value)| (name.clone(), value.clone()));
-    let changed: Map<String, Value> = gone.chain(other).collect();
+/// What the form says otherwise than what is in force.
+fn patch(settings: &Settings, values: &Values) -> Value {
     let mut patch = json!({
         "max_queued_events": values.number("max_queued_events"),
         "max_queued_bytes": values.number("max_queued_bytes"),
         "paused": values.is_on("paused"),
         "public_event_types": values.is_on("public_event_types"),
     });
+    let changed = defaults::changes(&settings.defaults, values);
     if !changed.is_empty() {
         patch["defaults"] = Value::Object(changed);
     }
-    Ok(patch)
+    patch
 }
 
 fn table(visitor: &Visitor, keys: &[Key]) -> Markup {

@@ -56,10 +56,15 @@ pub(super) async fn enter(State(dashboard): State<Dashboard>, request: Request) 
     Ok(give(see(inside(next)), &cookie))
 }
 
-/// Ends the session in this browser.
-pub(super) async fn leave(request: Request) -> Page {
+/// Ends the session: in this browser, and for every copy of its cookie that comes to this node.
+pub(super) async fn leave(State(dashboard): State<Dashboard>, request: Request) -> Page {
     if !is_ours(request.headers(), request.uri()) {
         return Err(NoPage::Forged);
+    }
+    let app = &dashboard.app;
+    let now = app.engine.now().wall;
+    if let Some(session) = Session::of(request.headers(), &app.catalogue.compiler().secrets, now) {
+        dashboard.ended.end(&session, now);
     }
     Ok(give(see("/sign-in"), &no_cookie(is_secure(request.headers()))))
 }

@@ -116,7 +116,9 @@ impl FromRequestParts<Dashboard> for Visitor {
         let now = app.engine.now().wall;
         let back = || NoPage::SignIn(if parts.method == Method::GET { path.clone() } else { "/".to_owned() });
         let secrets = &app.catalogue.compiler().secrets;
-        let session = Session::of(&parts.headers, secrets, now).ok_or_else(back)?;
+        let session = Session::of(&parts.headers, secrets, now)
+            .filter(|session| !dashboard.ended.has(session))
+            .ok_or_else(back)?;
         let peer = parts.extensions.get::<Peer>().copied();
         let caller = identify(dashboard, &session, peer).ok_or_else(back)?;
         let api = Api {

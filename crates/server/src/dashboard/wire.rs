@@ -129,6 +129,27 @@ pub(super) struct Attempt {
 }
 
 #[derive(Debug, Deserialize)]
+pub(super) struct Requests {
+    pub(super) url: Option<String>,
+    pub(super) envelope: Option<String>,
+    pub(super) attempts: Vec<Request>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Request {
+    pub(super) number: u32,
+    pub(super) changed_at: Option<At>,
+    pub(super) headers: Vec<RequestHeader>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RequestHeader {
+    pub(super) name: String,
+    pub(super) value: Option<String>,
+    pub(super) hidden: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
 pub(super) struct PastHold {
     pub(super) reason: String,
     pub(super) since: At,
@@ -284,6 +305,7 @@ pub(super) struct Stats {
     pub(super) last_24h: Counts,
     pub(super) hours: Vec<Hour>,
     pub(super) minutes: Vec<Hour>,
+    pub(super) minutes_since: At,
     pub(super) held: Vec<Held>,
     pub(super) oldest_queued_at: Option<At>,
 }

@@ -1,14 +1,15 @@
-//! Deliveries whose end has come, and how long the oldest waits.
+//! Deliveries whose end has come; how long the oldest waits, and how destinations do.
 
 use tidegate_core::time::Timestamp;
 
 use super::refill::Kind;
-use crate::DestinationNo;
 use crate::codec::{length, time};
-use crate::lane::Overdue;
+use crate::counts::hour_of;
+use crate::lane::{Of, Overdue};
 use crate::shared::Reader;
-use crate::source::{Result, Row, params};
-use crate::sql;
+use crate::source::{Result, Row, Value, params};
+use crate::stats::{Surveyed, Tally};
+use crate::{DestinationNo, load, sql};
 
 impl Reader {
     /// Open deliveries that are stale or too old; in a cluster, those of the slots that this node holds.
@@ -21,19 +22,88 @@ impl Reader {
         }
     }
 
-    /// When the oldest open delivery was accepted: the first of some priority and type, or one that waits for a retry. One that
-    /// only waits for its `deliver_at` is not old.
-    pub(crate) fn oldest_open(&self, destination: DestinationNo) -> Result<Option<Timestamp>> {
-        let accepted_at = |row: &Row<'_>| row.get(9).map(time);
+    /// How these destinations do, in their order: when the oldest of their open deliveries was accepted, and what happened
+    /// from the hour that holds `from` on. Whatever waits, the cost is that of their priorities, types and hours.
+    pub(crate) fn survey(&self, destinations: &[DestinationNo], from: Timestamp) -> Result<Vec<Surveyed>> {
         self.at_once(|| {
-            let mut found = self.all(sql::OLDEST_RETRYING, params![destination.0, 1_i64], accepted_at)?;
-            for keyless in [true, false] {
-                for Kind { priority, type_no, .. } in self.kinds(destination, keyless)? {
-                    let first = params![destination.0, keyless, priority, type_no, i64::MIN, i64::MIN, 1_i64];
-                    found.extend(self.all(sql::REFILL_READY, first, accepted_at)?);
-                }
+            let mut surveyed = self.tallies(destinations, from)?;
+            let waits = |no: DestinationNo| self.shared.waiting(Of::Destination(no)).deliveries > 0;
+            let (places, waiting): (Vec<usize>, Vec<DestinationNo>) =
+                destinations.iter().copied().enumerate().filter(|(_, no)| waits(*no)).unzip();
+            for (place, oldest) in places.into_iter().zip(self.oldest_open(&waiting)?) {
+                surveyed[place].oldest_open = oldest;
             }
-            Ok(found.into_iter().min())
+            Ok(surveyed)
         })
+    }
+
+    /// When the oldest open delivery of each was accepted: the first of some priority and type, or one that waits for a retry.
+    /// One that only waits for its `deliver_at` is not old.
+    fn oldest_open(&self, destinations: &[DestinationNo]) -> Result<Vec<Option<Timestamp>>> {
+        let accepted_at = |row: &Row<'_>| row.get(9).map(time);
+        let first = |no: &DestinationNo| vec![Value::from(no.0), Value::from(1_i64)];
+        let asked: Vec<_> = destinations.iter().map(first).collect();
+        let retrying = self.each(sql::OLDEST_RETRYING, &asked, accepted_at)?;
+        let mut oldest: Vec<Option<Timestamp>> =
+            retrying.into_iter().map(|row| row.into_iter().min()).collect();
+        for keyless in [true, false] {
+            let (places, asked): (Vec<usize>, Vec<_>) =
+                (self.kinds_of_each(destinations, keyless)?.into_iter())
+                    .map(|(place, Kind { priority, type_no, .. })| {
+                        let first = [priority, type_no, i64::MIN, i64::MIN, 1].map(Value::from);
+                        let whose = [Value::from(destinations[place].0), Value::from(keyless)];
+                        (place, whose.into_iter().chain(first).collect::<Vec<_>>())
+                    })
+                    .unzip();
+            let ready = self.each(sql::REFILL_READY, &asked, accepted_at)?;
+            for (place, found) in places.into_iter().zip(ready) {
+                oldest[place] = oldest[place].into_iter().chain(found).min();
+            }
+        }
+        Ok(oldest)
+    }
+
+    /// The priorities and types of what is ready, each with its destination's place: all take one step of their skip scans at a
+    /// time.
+    fn kinds_of_each(&self, destinations: &[DestinationNo], keyless: bool) -> Result<Vec<(usize, Kind)>> {
+        let mut kinds = Vec::new();
+        let mut going: Vec<(usize, (i64, i64))> =
+            (0..destinations.len()).map(|place| (place, (0, 0))).collect();
+        while !going.is_empty() {
+            let next = |(place, last): &(usize, (i64, i64))| {
+                let whose = [Value::from(destinations[*place].0), Value::from(keyless)];
+                whose.into_iter().chain([last.0, last.1].map(Value::from)).collect::<Vec<_>>()
+            };
+            let asked: Vec<_> = going.iter().map(next).collect();
+            let found = self.each(sql::REFILL_KINDS, &asked, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let found = going
+                .iter()
+                .zip(found)
+                .filter_map(|((place, _), row)| Some((*place, row.into_iter().next()?)));
+            going = found.collect();
+            kinds.extend(going.iter().map(|(place, (priority, type_no))| {
+                (*place, Kind { keyless, priority: *priority, type_no: *type_no })
+            }));
+        }
+        Ok(kinds)
+    }
+
+    fn tallies(&self, destinations: &[DestinationNo], from: Timestamp) -> Result<Vec<Surveyed>> {
+        let first = hour_of(from);
+        let hour = |row: &Row<'_>| Ok((row.get::<i64>(0)?, load::tally(row, 1)?));
+        let over: Vec<_> = destinations
+            .iter()
+            .map(|no| vec![Value::from(0_i64), Value::from(no.0), Value::from(first)])
+            .collect();
+        let running: Vec<_> = destinations.iter().map(|no| vec![Value::from(no.0)]).collect();
+        let over = self.each(sql::HOURS, &over, hour)?;
+        let running = self.each(sql::RUNNING_HOUR_OF_DESTINATION, &running, hour)?;
+        let sum = |hours: Vec<(i64, Tally)>| {
+            let mut tally = Tally::ZERO;
+            let recent = hours.iter().filter(|(hour, _)| *hour >= first);
+            recent.for_each(|(_, happened)| tally.add(happened));
+            Surveyed { oldest_open: None, tally }
+        };
+        Ok(over.into_iter().zip(running).map(|(over, running)| sum([over, running].concat())).collect())
     }
 }

@@ -15,7 +15,7 @@ use crate::job::{Job, JobKind};
 use crate::lane::{Of, Overdue, StoredLane};
 use crate::list::{DeliveryFilter, EventFilter, Page, PageQuery};
 use crate::record::{HoldRow, NoticeRow};
-use crate::stats::Hour;
+use crate::stats::{Hour, Surveyed};
 use crate::{AccountNo, DestinationNo, StoreError, load, postgres};
 
 impl Store {
@@ -187,9 +187,14 @@ impl Store {
         self.read(move |reader| reader.ahead(destination, &delivery, &policy, at, cap)).await
     }
 
-    /// When the oldest open delivery of a destination was accepted.
-    pub async fn oldest_open(&self, destination: DestinationNo) -> Result<Option<Timestamp>, StoreError> {
-        self.read(move |reader| reader.oldest_open(destination)).await
+    /// How each of these destinations does, in their order: its oldest open delivery, and what happened from the hour that
+    /// holds `from` on. One look for all of them, so ask for some hundreds at a time.
+    pub async fn survey(
+        &self,
+        destinations: Vec<DestinationNo>,
+        from: Timestamp,
+    ) -> Result<Vec<Surveyed>, StoreError> {
+        self.read(move |reader| reader.survey(&destinations, from)).await
     }
 
     /// What happened, hour by hour, from the hour that holds `from` on; oldest first. Hours without anything are left out.

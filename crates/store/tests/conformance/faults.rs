@@ -64,7 +64,10 @@ async fn a_database_that_went_away_and_came_back_loses_nothing() {
         assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     }
     assert!(bench.store.status().full && !bench.store.status().broken);
-    assert!(matches!(bench.store.oldest_open(DestinationNo(1)).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(
+        bench.store.survey(vec![DestinationNo(1)], START).await,
+        Err(StoreError::Unavailable(_))
+    ));
     bench.store.record(notice(3));
     server.up();
     until("all records are in", || tickets(&bench.commits).len() == 3).await;

@@ -1,7 +1,8 @@
 //! Results: attempt, new state and counts change together; what is final stays so.
 
-use tidegate_core::delivery::{End, Status, Withdrawn};
+use tidegate_core::delivery::{End, Priority, Status, Withdrawn};
 use tidegate_core::outcome::Outcome;
+use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_store::lane::Of;
@@ -18,6 +19,7 @@ on_both! {
     attempts_keep_what_was_answered_by_failures;
     what_happened_is_counted_by_the_hour;
     what_is_stale_or_too_old_is_found;
+    a_survey_tells_of_each_its_oldest_and_what_happened;
 }
 
 async fn a_failed_one_waits_for_its_retry_and_then_has_its_place_again(engine: Engine) {
@@ -131,6 +133,45 @@ async fn what_is_stale_or_too_old_is_found(engine: Engine) {
     );
     assert_eq!(ended(old_at, 10).await, [1, 2, 3], "by the time of their ends");
     assert_eq!(ended(old_at, 2).await, [1, 2]);
-    assert_eq!(bench.store.oldest_open(DestinationNo(3)).await.unwrap(), Some(START));
-    assert_eq!(bench.store.oldest_open(DestinationNo(4)).await.unwrap(), None);
+    let asked = [3, 4, 1].map(DestinationNo).to_vec();
+    let oldest = bench.store.survey(asked, START).await.unwrap();
+    assert_eq!(
+        oldest.iter().map(|one| one.oldest_open).collect::<Vec<_>>(),
+        [Some(START), None, Some(START)]
+    );
+}
+
+async fn a_survey_tells_of_each_its_oldest_and_what_happened(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    // One of several priorities and types, with and without a key; the oldest is neither the first of an index nor the last.
+    let of = |destination: u32, ms: i64, name: &'static str, priority: u64, key: Option<&'static str>| {
+        bench.event_of(1, &[destination], later(ms), |incoming| {
+            incoming.event_type = EventType::parse(name).unwrap();
+            incoming.priority = Priority::new(priority).unwrap();
+            incoming.ordering_key = key.map(Into::into);
+        })
+    };
+    for (ms, name, priority, key) in
+        [(5_000, "a", 1, None), (3_000, "b", 2, Some("k")), (4_000, "a", 2, Some("l")), (6_000, "c", 3, None)]
+    {
+        bench.accept(vec![of(1, ms, name, priority, key)], later(ms)).await;
+    }
+    // One waits for its retry before others came; one for its `deliver_at`, which does not make it old.
+    let tried = bench.deliver(1, 2, 1, later(1_000)).await;
+    bench.settle(1, 2, &tried, ERROR, later(1_010)).await;
+    bench.deliver(1, 2, 1, later(7_000)).await;
+    let scheduled = bench.event_of(1, &[3], later(500), |incoming| incoming.deliver_at = Some(later(90_000)));
+    bench.accept(vec![scheduled], later(500)).await;
+    let done = bench.deliver(2, 4, 2, later(2_000)).await;
+    bench.settle(2, 4, &done, OK, later(2_010)).await;
+
+    let asked = [4, 3, 2, 1, 9].map(DestinationNo).to_vec();
+    let surveyed = bench.store.survey(asked, START).await.unwrap();
+    let oldest: Vec<_> = surveyed.iter().map(|one| one.oldest_open).collect();
+    assert_eq!(oldest, [None, None, Some(later(1_000)), Some(later(3_000)), None]);
+    let done = Tally { accepted: 2, delivered: 2, attempts: 2, successes: 2, ..Tally::ZERO };
+    assert_eq!((surveyed[0].tally, surveyed[4].tally), (done, Tally::ZERO));
+    assert_eq!((surveyed[2].tally.attempts, surveyed[2].tally.successes), (1, 0));
+    let next = bench.store.survey(vec![DestinationNo(4)], START + Millis::hours(2)).await.unwrap();
+    assert_eq!(next[0].tally, Tally::ZERO, "what was before is left out");
 }

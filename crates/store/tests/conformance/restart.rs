@@ -70,7 +70,7 @@ async fn a_closed_store_says_so(engine: Engine) {
     let accept =
         Accept { now: START, events: vec![bench.event(1, &[1], START)], idempotency: None, outbox: None };
     assert!(matches!(bench.store.accept(accept).await, Err(StoreError::Closed)));
-    assert!(matches!(bench.store.oldest_open(DestinationNo(1)).await, Err(StoreError::Closed)));
+    assert!(matches!(bench.store.survey(vec![DestinationNo(1)], START).await, Err(StoreError::Closed)));
     bench.store.record(Record::default());
     assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))), Waiting::default());
 }

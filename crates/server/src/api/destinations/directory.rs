@@ -1,25 +1,29 @@
 //! Finding destinations among many: by what they are called, by how they do, in the order that a person wants.
 //!
-//! All of it is in memory: the catalogue, the kept counts, the lanes. What must be read for each one is read for those of the
-//! page alone.
+//! Most of it is in memory: the catalogue, the kept counts, the lanes. What must be read for each one is read for those of the
+//! page alone; an order by it goes by the account's [sheet](crate::api::survey).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_core::gate;
 use tidegate_core::id::DestinationId;
+use tidegate_core::time::Timestamp;
 use tidegate_store::lane::Of;
+use tidegate_store::stats::Tally;
 use tidegate_store::{AccountNo, DestinationNo};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::App;
 use crate::api::error::ApiError;
 use crate::api::page::{Cursor, ListAnswer, PageParams, Total, page_of};
+use crate::api::survey::{self, Sheet};
 use crate::catalogue::DestinationEntry;
 
-/// Lanes looked at in one go: the engine stands still meanwhile.
-const LANES_AT_ONCE: usize = 500;
+/// Whoever wants an order that must be read waits for it this long, the first time.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
@@ -58,6 +62,16 @@ enum Sort {
     Inflight,
     /// The longest timeout first.
     Timeout,
+    /// The one first whose oldest queued delivery was accepted first. With many destinations the order is seconds old.
+    Oldest,
+    /// The lowest success rate first, those without attempts last. With many destinations the order is seconds old.
+    SuccessRate,
+}
+
+impl Sort {
+    const fn needs_sheet(self) -> bool {
+        matches!(self, Self::Oldest | Self::SuccessRate)
+    }
 }
 
 /// How a destination does.
@@ -104,12 +118,13 @@ impl StatusWord {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     status: &'static str,
+    urgency: i64,
     inflight: u32,
     timeout_ms: i64,
 }
 
 /// What a destination is sorted by; the least comes first, and the newest of equals.
-type Key = (i64, String, Reverse<u128>);
+type Key = (i64, Reverse<u128>);
 
 /// A page of the destinations that fit.
 pub(super) async fn page(
@@ -128,14 +143,20 @@ pub(super) async fn page(
     if query.status.is_none() && sort == Sort::Newest {
         return Ok(page_of(entries, |entry| entry.row.id.to_bits(), params, list, |entry| entry));
     }
-    let looks = look(app, &entries).await?;
+    let sheet = if sort.needs_sheet() { Some(asked_sheet(app, account).await?) } else { None };
+    if sort == Sort::Name {
+        entries.sort_by_cached_key(|entry| (entry.spec.document.name.to_lowercase(), Reverse(entry.row.id)));
+    }
+    let looks = look(app, account, &entries).await?;
     let mut keyed: Vec<(Key, Arc<DestinationEntry>)> = entries
         .into_iter()
         .zip(looks)
         .filter(|(_, look)| query.status.is_none_or(|status| status.word() == look.status))
-        .map(|(entry, look)| (key(app, sort, &entry, look), entry))
+        .map(|(entry, look)| (key(app, sort, sheet.as_deref(), &entry, look), entry))
         .collect();
-    keyed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    if sort != Sort::Name {
+        keyed.sort_unstable_by_key(|(key, _)| *key);
+    }
     let total = if params.total { Total::counted(keyed.len() as u64) } else { Total::Unasked };
     // The place of the last one that was shown, wherever it is by now. If it is gone, the list begins anew.
     let last = params.cursor.map(DestinationId::from_bits);
@@ -155,18 +176,32 @@ fn contains(entry: &DestinationEntry, search: &str) -> bool {
         || search.starts_with("dst_") && entry.row.id.to_string().to_lowercase().starts_with(search)
 }
 
-fn key(app: &App, sort: Sort, entry: &DestinationEntry, look: Look) -> Key {
+async fn asked_sheet(app: &App, account: AccountNo) -> Result<Arc<Sheet>, ApiError> {
+    let sheet = survey::sheet(app, account, PATIENCE).await?;
+    sheet.ok_or_else(|| ApiError::unavailable("the destinations are still being looked over: try again"))
+}
+
+fn key(app: &App, sort: Sort, sheet: Option<&Sheet>, entry: &DestinationEntry, look: Look) -> Key {
     let waiting = || app.engine.store().waiting(Of::Destination(entry.row.no)).deliveries;
     let queued = || i64::try_from(waiting().saturating_sub(u64::from(look.inflight))).unwrap_or(i64::MAX);
-    let (number, text) = match sort {
-        Sort::Newest => (0, String::new()),
-        Sort::Name => (0, entry.spec.document.name.to_lowercase()),
-        Sort::Attention => (urgency(look.status) - queued().min(MAX_URGENCY - 1), String::new()),
-        Sort::Queued => (-queued(), String::new()),
-        Sort::Inflight => (-i64::from(look.inflight), String::new()),
-        Sort::Timeout => (-look.timeout_ms, String::new()),
+    let surveyed = || sheet.map(|sheet| sheet.of(entry.row.no)).unwrap_or_default();
+    let number = match sort {
+        // Names are in order already.
+        Sort::Newest | Sort::Name => 0,
+        Sort::Attention => look.urgency - queued().min(MAX_URGENCY - 1),
+        Sort::Queued => -queued(),
+        Sort::Inflight => -i64::from(look.inflight),
+        Sort::Timeout => -look.timeout_ms,
+        Sort::Oldest => surveyed().oldest_open.map_or(i64::MAX, Timestamp::as_millis),
+        Sort::SuccessRate => success_permyriad(&surveyed().tally),
     };
-    (number, text, Reverse(entry.row.id.to_bits()))
+    (number, Reverse(entry.row.id.to_bits()))
+}
+
+/// Successes of ten thousand attempts; without attempts more than all.
+fn success_permyriad(tally: &Tally) -> i64 {
+    let rate = tally.successes.saturating_mul(10_000).checked_div(tally.attempts);
+    rate.and_then(|rate| i64::try_from(rate).ok()).unwrap_or(i64::MAX)
 }
 
 /// Steps between two urgencies: queues that are longer count as this long.
@@ -185,22 +220,20 @@ fn urgency(status: &str) -> i64 {
     rank * MAX_URGENCY
 }
 
-async fn look(app: &App, entries: &[Arc<DestinationEntry>]) -> Result<Vec<Look>, ApiError> {
-    let mut all = Vec::with_capacity(entries.len());
-    for some in entries.chunks(LANES_AT_ONCE) {
-        let some: Vec<DestinationNo> = some.iter().map(|entry| entry.row.no).collect();
-        let look = app.engine.look_at(some.clone(), move |view| {
-            let see = |no: DestinationNo| match view.lane(no) {
-                None => Look { status: "active", inflight: 0, timeout_ms: 0 },
-                Some(lane) => Look {
-                    status: gate::status(view.now, lane.policy(), lane.state()).word(),
-                    inflight: view.in_flight_of(no),
-                    timeout_ms: lane.state().timeout(lane.policy(), None).get(),
-                },
-            };
-            some.into_iter().map(see).collect::<Vec<_>>()
-        });
-        all.extend(look.await?);
-    }
-    Ok(all)
+async fn look(
+    app: &App,
+    account: AccountNo,
+    entries: &[Arc<DestinationEntry>],
+) -> Result<Vec<Look>, ApiError> {
+    let all: Vec<DestinationNo> = entries.iter().map(|entry| entry.row.no).collect();
+    let see = |view: &tidegate_engine::View<'_>, no: DestinationNo| match view.lane(no) {
+        None => Look { status: "active", urgency: urgency("active"), inflight: 0, timeout_ms: 0 },
+        Some(lane) => {
+            let status = gate::status(view.now, lane.policy(), lane.state()).word();
+            let timeout = lane.state().timeout(lane.policy(), None);
+            let inflight = view.in_flight_of(no);
+            Look { status, urgency: urgency(status), inflight, timeout_ms: timeout.get() }
+        }
+    };
+    survey::look_over(app, account, all, see).await
 }

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::future::try_join_all;
 use serde::Serialize;
 use tidegate_core::id::DestinationId;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_core::timeout::{TimeoutMode, TimeoutReport};
 use tidegate_store::lane::Of;
-use tidegate_store::stats::Tally;
+use tidegate_store::stats::Surveyed;
 use utoipa::ToSchema;
 
 use super::lane::{Snapshot, snapshots};
 use crate::api::error::ApiError;
+use crate::api::survey::RATES_OVER;
 use crate::api::{App, as_optional_text, as_text};
 use crate::catalogue::DestinationEntry;
 use crate::policy::breaker::BreakerDocument;
@@ -22,9 +22,6 @@ use crate::policy::document::{OnExhaustedWord, OrderingWord};
 use crate::policy::rate::RateLimitDocument;
 use crate::policy::retry::RetryDocument;
 use crate::policy::schedule::ScheduleDocument;
-
-/// The span of `success_rate_24h` and `timeout_rate_24h`.
-const RATES_OVER: Millis = Millis::hours(24);
 
 /// A destination. Policies are shown as they are in force: where it says nothing, the account's default.
 #[derive(Debug, Serialize, ToSchema)]
@@ -222,26 +219,24 @@ pub(super) async fn many(
     app: &App,
     entries: &[Arc<DestinationEntry>],
 ) -> Result<Vec<DestinationView>, ApiError> {
-    let lanes = snapshots(app, entries.iter().map(|entry| entry.row.no).collect()).await?;
-    let shown = entries.iter().zip(lanes).map(|(entry, lane)| show(app, entry, lane));
-    try_join_all(shown).await
+    let numbers: Vec<_> = entries.iter().map(|entry| entry.row.no).collect();
+    let surveyed = app.engine.store().survey(numbers.clone(), app.engine.now().wall - RATES_OVER).await?;
+    let lanes = snapshots(app, numbers).await?;
+    let all = entries.iter().zip(lanes).zip(&surveyed);
+    Ok(all.map(|((entry, lane), surveyed)| show(app, entry, lane.as_ref(), surveyed)).collect())
 }
 
-async fn show(
+fn show(
     app: &App,
     entry: &DestinationEntry,
-    lane: Option<Snapshot>,
-) -> Result<DestinationView, ApiError> {
+    lane: Option<&Snapshot>,
+    surveyed: &Surveyed,
+) -> DestinationView {
     let (store, no) = (app.engine.store(), entry.row.no);
-    let inflight = lane.as_ref().map_or(0, |lane| lane.in_flight);
+    let inflight = lane.map_or(0, |lane| lane.in_flight);
     let waiting = store.waiting(Of::Destination(no)).deliveries;
-    let oldest_queued_at = if waiting > 0 { store.oldest_open(no).await? } else { None };
-    let hours = store.hours(Of::Destination(no), app.engine.now().wall - RATES_OVER).await?;
-    let rate = |count: fn(&Tally) -> u64| {
-        let sum = |count: fn(&Tally) -> u64| hours.iter().map(|hour| count(&hour.tally)).sum::<u64>();
-        let attempts = sum(|tally| tally.attempts);
-        (attempts > 0).then(|| sum(count) as f64 / attempts as f64)
-    };
+    let Surveyed { oldest_open: oldest_queued_at, tally } = *surveyed;
+    let rate = |count: u64| (tally.attempts > 0).then(|| count as f64 / tally.attempts as f64);
     let (document, policy) = (&entry.spec.document, &entry.policy);
     let schedules: Vec<ScheduleDocument> =
         policy.quiet.windows().iter().map(|window| ScheduleDocument::from(window.spec())).collect();
@@ -249,15 +244,15 @@ async fn show(
         let unused = tidegate_core::timeout::Timeouts::new();
         unused.report(&policy.timeout, &policy.timeout_params)
     };
-    let holds = lane.as_ref().map(|lane| lane.holds.as_slice()).unwrap_or_default();
+    let holds = lane.map(|lane| lane.holds.as_slice()).unwrap_or_default();
     let throttle =
         holds.iter().find(|(hold, _)| hold.reason() == tidegate_core::delivery::HoldReason::Throttled);
-    Ok(DestinationView {
+    DestinationView {
         id: entry.row.id,
         external_id: entry.row.external_id.clone(),
         name: document.name.clone(),
         url: document.url.clone(),
-        active: lane.as_ref().map_or(document.active, |lane| lane.enabled),
+        active: lane.map_or(document.active, |lane| lane.enabled),
         event_types: document.event_types.clone(),
         max_concurrency: policy.max_concurrency.get(),
         ordering: policy.ordering.into(),
@@ -281,23 +276,23 @@ async fn show(
             .spec
             .previous_secret_valid_until
             .filter(|end| app.engine.now().wall < *end),
-        status: lane.as_ref().map_or("active", |lane| lane.status),
-        throttled_until: lane.as_ref().and_then(|lane| lane.throttled_until),
+        status: lane.map_or("active", |lane| lane.status),
+        throttled_until: lane.and_then(|lane| lane.throttled_until),
         throttle_reason: throttle.map(|(hold, _)| hold.to_string()),
-        consecutive_throttles: lane.as_ref().map_or(0, |lane| lane.episodes),
+        consecutive_throttles: lane.map_or(0, |lane| lane.episodes),
         queued_events: waiting.saturating_sub(u64::from(inflight)),
         inflight,
         node: crate::api::nodes::worker_of(app, no),
-        as_of: lane.as_ref().and_then(|lane| lane.as_of),
+        as_of: lane.and_then(|lane| lane.as_of),
         oldest_queued_at,
-        rate_now: lane.as_ref().and_then(|lane| lane.rate).map(|rate| RateNowView {
+        rate_now: lane.and_then(|lane| lane.rate).map(|rate| RateNowView {
             tokens: rate.tokens,
             burst: rate.burst,
             per_minute: rate.per_minute,
         }),
-        timeout: TimeoutView::from(&lane.as_ref().map_or_else(report, |lane| lane.timeout)),
-        success_rate_24h: rate(|tally| tally.successes),
-        timeout_rate_24h: rate(|tally| tally.timeouts),
+        timeout: TimeoutView::from(&lane.map_or_else(report, |lane| lane.timeout)),
+        success_rate_24h: rate(tally.successes),
+        timeout_rate_24h: rate(tally.timeouts),
         created_at: entry.row.created_at,
         updated_at: entry.row.updated_at,
         version: entry.row.version,
@@ -310,5 +305,5 @@ async fn show(
                 detail: hold.to_string(),
             })
             .collect(),
-    })
+    }
 }

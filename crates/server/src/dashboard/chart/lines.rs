@@ -23,7 +23,7 @@ pub(in crate::dashboard) struct Line {
     pub(in crate::dashboard) points: Vec<(Timestamp, f64)>,
 }
 
-/// A picture of lines with a legend. `show` writes the values of the axis.
+/// A picture of lines with a legend. `show` writes the values of the axis; `nothing` stands where there are none.
 pub(in crate::dashboard) fn lines(
     title: &str,
     clock: &Clock,
@@ -31,6 +31,7 @@ pub(in crate::dashboard) fn lines(
     all: &[Line],
     least_top: f64,
     show: impl Fn(f64) -> String,
+    nothing: &str,
 ) -> Markup {
     let axis = TimeAxis { from: span.0, to: span.1, left: LEFT, right: RIGHT };
     let highest = all.iter().flat_map(|line| &line.points).map(|(_, value)| *value).fold(least_top, f64::max);
@@ -59,7 +60,7 @@ pub(in crate::dashboard) fn lines(
                 }
                 @if is_empty {
                     text.empty x=(WIDTH / 2.0) y=(HEIGHT / 2.0) text-anchor="middle" {
-                        "Nothing happened in this time"
+                        (nothing)
                     }
                 }
             }

@@ -9,9 +9,9 @@ use super::{fields, preview};
 use crate::dashboard::ask::{Refused, segment};
 use crate::dashboard::form::{Fields, Values, difference};
 use crate::dashboard::layout::{self, Part};
-use crate::dashboard::ui;
 use crate::dashboard::visitor::{Page, Posted, Visitor, see};
 use crate::dashboard::wire::Destination;
+use crate::dashboard::{policies, ui};
 use crate::policy::breaker::BreakerDocument;
 
 /// The form for a new one.
@@ -21,12 +21,7 @@ pub(super) async fn blank(visitor: Visitor) -> Page {
     values.put("event_types", "*");
     values.put("max_concurrency", 5);
     values.put("timeout.mode", "adaptive");
-    values.put("circuit_breaker.enabled", "on");
-    if let Ok(Value::Object(breaker)) = serde_json::to_value(BreakerDocument::default()) {
-        for (name, figure) in breaker.iter().filter(|(_, figure)| figure.is_number()) {
-            values.put(format!("circuit_breaker.{name}"), figure);
-        }
-    }
+    policies::put_breaker(&mut values, &BreakerDocument::default());
     values.put("auth_config.type", "none");
     Ok(new_page(&visitor, &values, None))
 }
@@ -38,7 +33,7 @@ fn new_page(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> axum
         h1 { "New destination" }
         @if visitor.may_edit() {
             form.edit novalidate method="post" action="/destinations/new" {
-                (ui::csrf(visitor)) (fields.notice()) (fields::draw(&fields, None)) (zones())
+                (ui::csrf(visitor)) (fields.notice()) (fields::draw(&fields, None)) (policies::zones())
                 div.bar { button.main type="submit" { "Create" } a href="/destinations" { "Discard" } }
             }
         } @else { p.notice.bad { "This needs a key with the role editor." } }
@@ -48,7 +43,7 @@ fn new_page(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> axum
 
 /// Makes a new one: the page shows its signing secret once.
 pub(super) async fn create(Posted { visitor, values }: Posted) -> Page {
-    let values = fields::tidy(values);
+    let values = policies::tidy(values);
     let mut document = fields::document(&values);
     // What is left empty is the API's to fill in.
     if let Some(document) = document.as_object_mut() {
@@ -105,7 +100,7 @@ fn page(
             form.edit novalidate method="post" action={ (path) "/edit" } {
                 (ui::csrf(visitor)) input type="hidden" name="version" value=(version);
                 (fields.notice()) (preview)
-                (fields::draw(&fields, auth.as_deref())) (zones())
+                (fields::draw(&fields, auth.as_deref())) (policies::zones())
                 div.bar {
                     button.main type="submit" { "Save" }
                     button type="submit" formaction={ (path) "/preview" } { "Preview on the last 24 hours" }
@@ -119,7 +114,7 @@ fn page(
 
 /// What the form says otherwise than what is in force.
 fn changes(destination: &Destination, values: &Values) -> Value {
-    let before = fields::document(&fields::tidy(fields::of(destination)));
+    let before = fields::document(&policies::tidy(fields::of(destination)));
     let mut changes = difference(&before, &fields::document(values));
     // Where a list is emptied, the policy goes.
     if changes.get("delivery_schedules") == Some(&json!([])) {
@@ -134,7 +129,7 @@ pub(super) async fn save(Path(id): Path<String>, Posted { visitor, values }: Pos
         Ok(destination) => destination,
         Err(refused) => return Err(visitor.refuse(refused)),
     };
-    let values = fields::tidy(values);
+    let values = policies::tidy(values);
     let changes = changes(&destination, &values);
     let back = format!("/destinations/{}", segment(&id));
     if changes.as_object().is_none_or(serde_json::Map::is_empty) {
@@ -153,15 +148,10 @@ pub(super) async fn preview(Path(id): Path<String>, Posted { visitor, values }: 
         Ok(destination) => destination,
         Err(refused) => return Err(visitor.refuse(refused)),
     };
-    let values = fields::tidy(values);
+    let values = policies::tidy(values);
     let changes = changes(&destination, &values);
     match preview::run(&visitor, &destination, &changes).await {
         Ok(shown) => Ok(page(&visitor, &destination, &values, None, &shown)),
         Err(refused) => Ok(page(&visitor, &destination, &values, Some(&refused), &html! {})),
     }
-}
-
-/// The names of time zones, as suggestions.
-fn zones() -> Markup {
-    html! { datalist #zones { @for zone in jiff::tz::db().available() { option value=(zone) {} } } }
 }
