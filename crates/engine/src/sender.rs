@@ -25,6 +25,7 @@ mod connect;
 mod connection;
 mod endpoint;
 mod fault;
+mod http2;
 mod idle;
 mod message;
 mod stream;
@@ -156,7 +157,10 @@ impl Sender {
         // What came in time is kept, also where the rest did not.
         let mut read = BytesMut::new();
         let whole = timeout_at(deadline, connection.read(body, reading.body_limit(), &mut read)).await;
-        if whole.unwrap_or(false) && connection.settle().await {
+        let whole = whole.unwrap_or(false);
+        if !connection.settle().await {
+            self.idle.forget_shared(pool);
+        } else if whole {
             self.idle.put(pool, connection, Instant::now());
         }
         reading.answer(&read.freeze())
