@@ -43,21 +43,25 @@ impl Zoo {
     /// Each of them as a destination that is tried once.
     pub(crate) async fn each(&self) {
         for index in self.animals() {
-            self.admit(index, id(index), json!({"retry_policy": {"max_attempts": 1}})).await;
+            let once = json!({
+                "timeout_seconds": TIMEOUT,
+                "retry_policy": {"max_attempts": 1},
+                "circuit_breaker": {"enabled": false},
+            });
+            self.admit(index, id(index), &once).await;
         }
     }
 
-    /// So many destinations, each of another kind as far as there are kinds, that are tried again without end.
-    pub(crate) async fn crowd(&self, count: usize) -> Vec<String> {
+    /// So many destinations, each of another kind as far as there are kinds, with these policies.
+    pub(crate) async fn crowd(&self, count: usize, policies: &Value) -> Vec<String> {
         let ids: Vec<_> = (0..count).map(id).collect();
         for (number, id) in ids.iter().enumerate() {
-            let retry = json!({"max_attempts": 50, "delays_seconds": [1], "jitter": "full"});
-            self.admit(number % self.cages.len(), id.clone(), json!({"retry_policy": retry})).await;
+            self.admit(number % self.cages.len(), id.clone(), policies).await;
         }
         ids
     }
 
-    async fn admit(&self, index: usize, id: String, more: Value) {
+    async fn admit(&self, index: usize, id: String, policies: &Value) {
         let (animal, port) = &self.cages[index];
         let scheme = if animal.wire == Wire::Http { "http" } else { "https" };
         let mut destination = json!({
@@ -65,10 +69,8 @@ impl Zoo {
             "url": format!("{scheme}://127.0.0.1:{}/{id}", port.number),
             "external_id": id,
             "event_types": [],
-            "timeout_seconds": TIMEOUT,
-            "circuit_breaker": {"enabled": false},
         });
-        for (field, value) in more.as_object().into_iter().flatten() {
+        for (field, value) in policies.as_object().into_iter().flatten() {
             destination[field] = value.clone();
         }
         self.server.post("/v1/destinations", destination).await.expect(201);
