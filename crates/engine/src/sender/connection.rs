@@ -16,7 +16,7 @@ use hyper::client::conn::{TrySendError, http1};
 use hyper_util::rt::TokioIo;
 
 use super::http2::Http2;
-use super::stream::Stream;
+use super::stream::{Allowance, Stream};
 
 /// The largest head of a response, in bytes: eight times what real ones have. (hyper stops at 100 headers by itself.)
 pub(super) const MAX_HEAD: usize = 64 * 1024;
@@ -41,6 +41,7 @@ pub(super) enum Connection {
 /// Both halves of an HTTP/1.1 connection.
 pub(super) struct Http1 {
     requests: http1::SendRequest<Outgoing>,
+    allowance: Allowance,
     /// Reads and writes; `None` once it has come to its end.
     driver: Option<http1::Connection<TokioIo<Stream>, Outgoing>>,
 }
@@ -54,7 +55,8 @@ pub(super) struct Exchanged {
 
 /// No complete head came.
 pub(super) struct Unanswered {
-    pub(super) error: hyper::Error,
+    /// What came is not HTTP, or beyond its limits; else the connection broke.
+    pub(super) unusable: bool,
     /// Nothing of the request was written: it may go on another connection.
     pub(super) unsent: bool,
     pub(super) protocol: Protocol,
@@ -65,8 +67,10 @@ impl Connection {
     pub(super) async fn http1(stream: Stream) -> hyper::Result<Self> {
         let mut settings = http1::Builder::new();
         settings.max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
+        let allowance = stream.allowance();
+        allowance.renew();
         let (requests, driver) = settings.handshake(TokioIo::new(stream)).await?;
-        Ok(Self::Http1(Box::new(Http1 { requests, driver: Some(driver) })))
+        Ok(Self::Http1(Box::new(Http1 { requests, allowance, driver: Some(driver) })))
     }
 
     /// Speaks HTTP/2 on `stream`.
@@ -94,7 +98,10 @@ impl Connection {
                 let (head, body) = response.into_parts();
                 Ok(Exchanged { head, body, connection })
             }
-            Err((error, unsent)) => Err(Unanswered { error, unsent, protocol }),
+            Err((error, unsent)) => {
+                let unusable = error.is_parse() || connection.is_flooded();
+                Err(Unanswered { unusable, unsent, protocol })
+            }
         }
     }
 
@@ -119,6 +126,13 @@ impl Connection {
         true
     }
 
+    fn is_flooded(&self) -> bool {
+        match self {
+            Self::Http1(http1) => http1.allowance.is_spent(),
+            Self::Http2(http2) => http2.is_flooded(),
+        }
+    }
+
     /// After a whole response: whether another request may follow on it.
     pub(super) async fn settle(&mut self) -> bool {
         match self {
@@ -139,6 +153,7 @@ impl Http1 {
         &mut self,
         request: http::Request<Bytes>,
     ) -> Result<http::Response<Incoming>, TrySendError<http::Request<Outgoing>>> {
+        self.allowance.renew();
         // One look before writing: a peer that has closed meanwhile must not cost an attempt.
         self.is_open().await;
         let mut response = pin!(self.requests.try_send_request(request.map(Full::new)));

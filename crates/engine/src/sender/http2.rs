@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::connection::MAX_HEAD;
-use super::stream::Stream;
+use super::stream::{Allowance, Stream};
 
 /// What a peer may send on one stream before we read it: as much as we ever read of a body.
 const STREAM_WINDOW: u32 = 64 * 1024;
@@ -40,6 +40,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct Http2 {
     requests: http2::SendRequest<Pieces>,
+    allowance: Allowance,
     carried: Arc<AtomicU32>,
     /// Nothing is ever sent by it: the connection's task sees when all of them are gone.
     _user: mpsc::Sender<Infallible>,
@@ -49,6 +50,8 @@ pub(super) struct Http2 {
 
 impl Http2 {
     pub(super) async fn open(stream: Stream) -> hyper::Result<Self> {
+        let allowance = stream.allowance();
+        allowance.extend(); // the greeting comes before the first request
         let (crew, dismissal) = watch::channel(());
         let mut settings = http2::Builder::new(Crew(dismissal));
         settings
@@ -61,7 +64,7 @@ impl Http2 {
         drop(settings); // it counts as one of the crew
         let (user, users) = mpsc::channel(1);
         tokio::spawn(drive(driver, users, crew));
-        Ok(Self { requests, carried: Arc::default(), _user: user, body: Weak::new() })
+        Ok(Self { requests, allowance, carried: Arc::default(), _user: user, body: Weak::new() })
     }
 
     pub(super) async fn exchange(
@@ -71,7 +74,13 @@ impl Http2 {
         let alive = Arc::new(());
         self.body = Arc::downgrade(&alive);
         self.carried.fetch_add(1, Relaxed);
+        self.allowance.extend();
         self.requests.try_send_request(request.map(|rest| Pieces { rest, _alive: alive })).await
+    }
+
+    /// Whether the peer has sent more than any answer has.
+    pub(super) fn is_flooded(&self) -> bool {
+        self.allowance.is_spent()
     }
 
     /// Whether more requests may follow. Not where ours was answered before it was taken: what is left of it stays with the

@@ -146,7 +146,7 @@ mod tests {
 
     async fn connection(to: &TcpListener) -> Connection {
         let tcp = TcpStream::connect(to.local_addr().unwrap()).await.unwrap();
-        Connection::http1(Stream::Plain(tcp)).await.unwrap()
+        Connection::http1(Stream::plain(tcp)).await.unwrap()
     }
 
     #[tokio::test]
