@@ -23,6 +23,8 @@ mod wire;
 #[path = "hostile/zoo.rs"]
 mod zoo;
 
+use std::time::Duration;
+
 use crowd::{Healthy, percentile};
 use kit::millis;
 use serde_json::json;
@@ -51,7 +53,7 @@ async fn each_way_to_misbehave_has_its_outcome() {
 }
 
 /// Goal: however many misbehave, the others get everything, and the server stays within its bounds.
-/// Method: the same traffic to the healthy ones before and after the others get theirs. In the short form these are tried again
+/// Method: the same traffic to the healthy ones without and with traffic to the others. In the short form these are tried again
 /// and again, whatever they do; in the long one they have the usual policies, as what is promised about speed supposes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_that_misbehave_do_the_others_no_harm() {
@@ -75,13 +77,12 @@ async fn many_that_misbehave_do_the_others_no_harm() {
     let alone = healthy.serve(&zoo.server, events, pace).await;
     let before = process::descriptors(pid).len();
 
-    for _ in 0..4 {
-        for some in ids.chunks(200) {
-            let event = json!({"event_type": "a.b", "payload": "x".repeat(2_000), "destination_ids": some});
-            zoo.server.post("/v1/outbound-events", event).await.expect(202);
-        }
-    }
+    // In the short form all at once, in the long one as steadily as those of the healthy ones.
+    let (at_once, every) = if measured { (20, millis(100)) } else { (200, Duration::ZERO) };
+    let trouble = zoo::publish_to(zoo.server.client(), ids.repeat(4), at_once, every);
+    let trouble = tokio::spawn(trouble);
     let among = healthy.serve(&zoo.server, events, pace).await;
+    trouble.await.expect("all were published");
     let (descriptors, (memory, most)) = (process::descriptors(pid).len(), process::memory_mib(pid));
     let (p99_alone, p99_among) = (percentile(&alone, 99), percentile(&among, 99));
     println!(

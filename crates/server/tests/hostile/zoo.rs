@@ -1,11 +1,12 @@
 //! All animals as destinations of one server.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::catalogue::{self, Animal, Expect, Wire};
-use super::kit::{Server, now, secs};
+use super::kit::{Client, Server, now, secs};
 use super::process;
 use super::tls::{Authorities, Certificate};
 use super::wire::{Port, Under};
@@ -195,6 +196,15 @@ impl Zoo {
             tokio::time::sleep(super::millis(100)).await;
         }
         left()
+    }
+}
+
+/// One event for each of these, for so many at once.
+pub(crate) async fn publish_to(client: Client, ids: Vec<String>, at_once: usize, every: Duration) {
+    for some in ids.chunks(at_once) {
+        let event = json!({"event_type": "a.b", "payload": "x".repeat(2_000), "destination_ids": some});
+        client.post("/v1/outbound-events", event).await.expect(202);
+        tokio::time::sleep(every).await;
     }
 }
 
