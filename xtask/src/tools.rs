@@ -17,6 +17,7 @@ const SYSTEM: &[(&[&str], &[&str])] = &[
     (&["cc", "--version"], &["gcc", "libc6-dev"]),
     (&["python3", "-c", "import ensurepip, venv"], &["python3", "python3-venv"]),
     (&["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb"], &["postgresql"]),
+    (&["/usr/sbin/pgbouncer", "--version"], &["pgbouncer"]),
     // Nodes whose clocks differ.
     (&["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"], &["libfaketime"]),
     (&["node", "--version"], &["nodejs"]),

@@ -56,13 +56,15 @@ pub(crate) fn rows(runs: &[Limits]) -> Vec<Row> {
     ]
 }
 
+/// Exchanges per second between a client and a sink.
 pub(super) async fn plain(stack: Stack) -> Result<f64> {
     let (_process, sink) = helper(stack, &["sink"])?;
     let sent = closed(stack, CONNECTIONS, RUN, Plain(Target::plain(&sink))).await?.all_accepted()?;
     Ok(sent.accepted as f64 / sent.took)
 }
 
-async fn relay(stack: Stack) -> Result<(f64, f64)> {
+/// Events per second through a relay, and its CPU seconds for 1,000 of them.
+pub(super) async fn relay(stack: Stack) -> Result<(f64, f64)> {
     let (_sink, sink) = helper(stack, &["sink"])?;
     let (process, relay) = helper(stack, &["relay", &sink])?;
     reset_sink(&sink, 1).await?;

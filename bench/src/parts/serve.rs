@@ -24,9 +24,6 @@ const BATCH: u64 = 100;
 /// CPU seconds for 1,000 events.
 const CPU: f64 = 0.15;
 
-/// Times that everything is measured, the limits among it: a shared machine is not the same from one minute to the next.
-const ROUNDS: usize = 3;
-
 /// What one run came to.
 pub(super) struct Run {
     /// Deliveries per second.
@@ -44,38 +41,52 @@ pub(super) struct Run {
 pub(crate) async fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let (mut limits, mut singles, mut batches, mut fan_outs) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        limits.push(limits::measure(bench.stack).await?);
+    for _ in 0..bench.pairs {
+        let (relay, relay_cpu) = limits::relay(bench.stack).await?;
         let single = |address: &str| Publish::singles(address, KEY, "bench", |number| number % DESTINATIONS);
-        singles.push(run(bench, "singles", 1, single).await?);
-        batches.push(in_batches(bench).await?);
+        singles.push(Pair { run: run(bench, "singles", 1, single).await?, limit: relay });
+        let plain = limits::plain(bench.stack).await?;
+        batches.push(Pair { run: in_batches(bench).await?, limit: plain });
+        limits.push(Limits { plain, relay, relay_cpu });
+        let plain = limits::plain(bench.stack).await?;
         let fan_out = |address: &str| {
             Publish::singles(address, KEY, "bench", |number| number % (DESTINATIONS / FAN_OUT))
         };
-        fan_outs.push(run(bench, "fan-out", FAN_OUT, fan_out).await?);
+        fan_outs.push(Pair { run: run(bench, "fan-out", FAN_OUT, fan_out).await?, limit: plain });
     }
-    let of = |figure: fn(&Limits) -> f64| median(&mut limits.iter().map(figure).collect::<Vec<_>>());
-    let (plain, relay, relay_cpu) = (of(|run| run.plain), of(|run| run.relay), of(|run| run.relay_cpu));
     let mut rows = limits::rows(&limits);
-
-    let row = Row::note("published one by one, end to end", middle(&singles, |run| run.deliveries), "/s");
-    rows.push(row.limit(relay, "relay").required(Bound::AtLeast(0.40 * relay)));
-    let row = Row::note("  CPU of the server per 1,000 events", middle(&singles, |run| run.cpu), "s");
-    rows.push(row.limit(relay_cpu, "relay").required(Bound::AtMost(CPU)));
-    rows.extend(details(&singles));
-
-    let row = Row::note("batches of 100, end to end", middle(&batches, |run| run.deliveries), "/s");
-    rows.push(row.limit(plain, "plain").required(Bound::AtLeast(0.35 * plain)));
-    let row = Row::note("  CPU of the server per 1,000 events", middle(&batches, |run| run.cpu), "s");
-    rows.push(row.required(Bound::AtMost(CPU)));
-    rows.extend(details(&batches));
-
-    let row = Row::note("fan-out 1 → 10, deliveries", middle(&fan_outs, |run| run.deliveries), "/s");
-    rows.push(row.limit(plain, "plain").required(Bound::AtLeast(0.35 * plain)));
-    let cpu = middle(&fan_outs, |run| run.cpu) / FAN_OUT as f64;
-    rows.push(Row::note("  CPU of the server per 1,000 deliveries", cpu, "s"));
-    rows.extend(details(&fan_outs));
+    let kinds = [
+        ("published one by one", &singles, 1, "relay", 40.0),
+        ("batches of 100", &batches, 1, "plain", 35.0),
+        ("fan-out 1 → 10, deliveries", &fan_outs, FAN_OUT, "plain", 35.0),
+    ];
+    for (what, pairs, fan_out, limit, share) in kinds {
+        let of = |figure: fn(&Pair) -> f64| median(&mut pairs.iter().map(figure).collect::<Vec<_>>());
+        let row = Row::note(format!("{what}, end to end"), of(|pair| pair.run.deliveries), "/s");
+        rows.push(row.limit(of(|pair| pair.limit), limit));
+        let row = Row::note(format!("{what}: share of {limit}"), of(Pair::share), "%");
+        rows.push(row.required(Bound::AtLeast(share)));
+        let cpu = of(|pair| pair.run.cpu) / fan_out as f64;
+        rows.push(Row::note(format!("{what}: CPU per 1,000"), cpu, "s").required(Bound::AtMost(CPU)));
+        rows.push(Row::note("  accepted", of(|pair| pair.run.accepted), "/s"));
+        rows.push(Row::note("  events per fsync", of(|pair| pair.run.per_commit), ""));
+        let repeated = pairs.iter().map(|pair| pair.run.repeated).sum();
+        rows.push(Row::note("  deliveries received twice", repeated, ""));
+    }
     Ok(rows)
+}
+
+/// A run, and the limit that was measured just before it: a shared machine is not the same from one minute to the next.
+struct Pair {
+    run: Run,
+    limit: f64,
+}
+
+impl Pair {
+    /// In percent.
+    fn share(&self) -> f64 {
+        100.0 * self.run.deliveries / self.limit
+    }
 }
 
 /// One run of batches.
@@ -88,14 +99,6 @@ pub(super) async fn in_batches(bench: &Bench) -> Result<Run> {
 /// The median over the rounds.
 pub(super) fn middle(runs: &[Run], figure: fn(&Run) -> f64) -> f64 {
     median(&mut runs.iter().map(figure).collect::<Vec<_>>())
-}
-
-fn details(runs: &[Run]) -> Vec<Row> {
-    vec![
-        Row::note("  accepted", middle(runs, |run| run.accepted), "/s"),
-        Row::note("  events per fsync", middle(runs, |run| run.per_commit), ""),
-        Row::note("  deliveries received twice", runs.iter().map(|run| run.repeated).sum(), ""),
-    ]
 }
 
 async fn run<R: Requests>(

@@ -17,7 +17,7 @@ use tidegate_store::DestinationNo;
 use crate::dispatcher::LaneId;
 
 /// News is not read more often than this.
-const LOOKS_APART: Millis = Millis::new(20);
+const LOOKS_APART: Millis = Millis::new(35);
 
 /// What this node has of the cluster.
 #[derive(Debug, Default)]

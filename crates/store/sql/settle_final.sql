@@ -1,7 +1,6 @@
--- open -> final. One that is final stays so.
+-- open -> final. That it is open was seen in the same transaction.
 -- Index: the primary key.
 update deliveries
 set attempts_made = ?2, attempts_used = ?3, retry_at = null, retry_reason = null, stage = ?4, end_code = ?5,
   finished_at = ?6
 where seq = ?1 and stage = 0
-returning event_seq, bytes

@@ -135,7 +135,8 @@ impl Postgres {
             assert!(given.is_ok_and(|status| status.success()), "PostgreSQL needs a user `postgres`");
         }
         let script = format!(
-            "read _; {}/pg_ctl -D {1}/data -m immediate stop; rm -rf {1}",
+            "trap '' HUP INT TERM; read _; {}/pg_ctl -D {1}/data -m immediate stop; \
+             for _ in 1 2 3 4 5; do rm -rf {1} && break; sleep 1; done",
             programs.display(),
             home.display()
         );

@@ -62,10 +62,10 @@ pub(super) fn run(start: Start) {
     writer::run(&shared, engine, &*on_commit);
 }
 
-/// For each node: about twice of what a group takes.
-const APART: Duration = Duration::from_millis(7);
+/// For each node: some times what a group takes.
+const APART: Duration = Duration::from_millis(12);
 /// Whoever waits for a commit waits no longer than this for others to come.
-const APART_AT_MOST: Duration = Duration::from_millis(40);
+const APART_AT_MOST: Duration = Duration::from_millis(50);
 
 struct Writer {
     link: Link,

@@ -31,6 +31,7 @@ statements! {
     FILE_DELIVERY = "file_delivery";
     FIND_EXTERNAL_ID = "find_external_id";
     FIND_IDEMPOTENCY_KEY = "find_idempotency_key";
+    FIND_OPEN = "find_open";
     FIND_REPLAYED_EVENT = "find_replayed_event";
     FIND_RETRY_PLAN = "find_retry_plan";
     FIND_TYPE_NAME = "find_type_name";

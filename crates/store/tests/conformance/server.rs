@@ -133,7 +133,8 @@ impl Server {
     /// A shell that outlives us by a moment: it waits for the end of its input, which is ours.
     fn stop_with_this_process(&self) {
         let script = format!(
-            "read _; {}/pg_ctl -D {} -m immediate stop >/dev/null 2>&1; rm -rf {}",
+            "trap '' HUP INT TERM; read _; {}/pg_ctl -D {} -m immediate stop >/dev/null 2>&1; \
+             for _ in 1 2 3 4 5; do rm -rf {} && break; sleep 1; done",
             self.programs.display(),
             self.data(),
             self.directory.display()

@@ -46,20 +46,18 @@ impl Writer<'_> {
                 let stage = codec::stage_of(&end);
                 let found = self
                     .hot
-                    .settle_final
-                    .query_row(
-                        params![
-                            seq,
-                            delivery.attempts_made,
-                            delivery.attempts_used,
-                            codec::stage(stage),
-                            end.to_code(),
-                            now.as_millis()
-                        ],
-                        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
-                    )
+                    .find_open
+                    .query_row([seq], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
                     .optional()?;
                 if let Some((event_seq, bytes)) = found {
+                    self.hot.settle_final.execute(params![
+                        seq,
+                        delivery.attempts_made,
+                        delivery.attempts_used,
+                        codec::stage(stage),
+                        end.to_code(),
+                        now.as_millis()
+                    ])?;
                     self.counts.ended(settled.destination, settled.account, stage, bytes, now);
                     self.note_to_forget(event_seq, now)?;
                 }
