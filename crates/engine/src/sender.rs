@@ -25,6 +25,7 @@ mod connect;
 mod connection;
 mod endpoint;
 mod fault;
+mod http2;
 mod idle;
 mod message;
 mod stream;
@@ -127,11 +128,11 @@ impl Sender {
                 Ok(exchanged) => return Ok(exchanged),
                 // It had been closed before anything was written: this was no attempt yet.
                 Err(Unanswered { unsent: true, .. }) => self.idle.forget_shared(pool),
-                Err(Unanswered { error, protocol, .. }) => {
+                Err(Unanswered { unusable, protocol, .. }) => {
                     self.idle.forget_shared(pool);
                     return Err(match protocol {
-                        Protocol::Http1 => Fault::of_reused(&error),
-                        Protocol::Http2 => Fault::of_fresh(&error),
+                        Protocol::Http1 => Fault::of_reused(unusable),
+                        Protocol::Http2 => Fault::of_fresh(unusable),
                     });
                 }
             }
@@ -139,7 +140,7 @@ impl Sender {
         // On the heap: it is rare, and would make every attempt's task several times as large.
         let connection = Box::pin(self.connector.connect(&request.endpoint.target, deadline)).await?;
         let exchanged = connection.exchange(|protocol| signed.compose(request, protocol)).await;
-        exchanged.map_err(|unanswered| Fault::of_fresh(&unanswered.error))
+        exchanged.map_err(|unanswered| Fault::of_fresh(unanswered.unusable))
     }
 
     /// The outcome stands; reads what the log keeps, and keeps the connection if it can carry another request.
@@ -157,7 +158,10 @@ impl Sender {
         // What came in time is kept, also where the rest did not.
         let mut read = BytesMut::new();
         let whole = timeout_at(deadline, connection.read(body, reading.body_limit(), &mut read)).await;
-        if whole.unwrap_or(false) && connection.settle().await {
+        let whole = whole.unwrap_or(false);
+        if !connection.settle().await {
+            self.idle.forget_shared(pool);
+        } else if whole {
             self.idle.put(pool, connection, Instant::now());
         }
         reading.answer(&read.freeze())

@@ -35,8 +35,8 @@ pub struct Target {
 
 impl Target {
     /// Reads a URL: http or https (https alone with `https_only`), at most 2,048 characters, a host, and no user
-    /// info. A fragment is refused, since it would never be sent; and so are blanks, control characters and
-    /// backslashes, which URL parsers drop or turn without a word.
+    /// info. A fragment is refused, since it would never be sent; and so are blanks, control characters,
+    /// backslashes and slashes too many or too few, which URL parsers drop, turn or add without a word.
     pub fn parse(url: &str, https_only: bool) -> Result<Self, Invalid> {
         let refuse = |allowed: &str| Err(Invalid::new("url", masked(url), allowed));
         if url.chars().nth(MAX_LENGTH).is_some() {
@@ -45,7 +45,7 @@ impl Target {
         if url.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
             return refuse("a URL without blanks, control characters and backslashes");
         }
-        let Ok(parsed) = Url::parse(url) else {
+        let Some((parsed, authority)) = Url::parse(url).ok().zip(authority(url)) else {
             return refuse("an absolute URL such as https://example.com/hooks");
         };
         let https = match parsed.scheme() {
@@ -54,9 +54,7 @@ impl Target {
             "http" => return refuse("a URL that begins with https://"),
             _ => return refuse("a URL that begins with https:// or http://"),
         };
-        // An empty one is dropped by the parser.
-        let authority = url.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());
-        if !parsed.username().is_empty() || authority.is_some_and(|authority| authority.contains('@')) {
+        if authority.contains('@') {
             return refuse("a URL without user info; put credentials into auth_config");
         }
         if parsed.fragment().is_some() {
@@ -119,6 +117,12 @@ impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Target({}://{}/…)", if self.https { "https" } else { "http" }, self.authority)
     }
+}
+
+/// What stands between the two slashes and the path. Parsers also take fewer slashes, or more, and find a host in the path.
+fn authority(url: &str) -> Option<&str> {
+    let (_scheme, rest) = url.split_once(':')?;
+    rest.strip_prefix("//")?.split(['/', '?', '#']).next().filter(|authority| !authority.is_empty())
 }
 
 /// What an error may quote of a refused URL: up to its query, and nothing where credentials may stand.

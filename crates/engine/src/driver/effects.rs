@@ -1,10 +1,11 @@
 //! Does what the machine says: makes attempts, collects results, asks the store for more.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tidegate_core::delivery::{Delivery, End, Status};
@@ -197,13 +198,26 @@ async fn within_lease(
     let mut attempt = pin!(attempt);
     poll_fn(|context| {
         let now = parts.clock.now().mono;
-        if now.as_millis() < parts.lease_until.load(Relaxed) {
-            return attempt.as_mut().poll(context);
-        }
         let elapsed = now.since(started.mono);
+        if now.as_millis() < parts.lease_until.load(Relaxed) {
+            return poll_unless_it_panics(attempt.as_mut(), context).unwrap_or_else(|| {
+                tracing::error!("an attempt panicked; it counts as one with an answer that cannot be read");
+                let outcome = Outcome::NetworkError(NetworkFault::BadResponse);
+                Poll::Ready(Err(Answer::without_answer(outcome, elapsed, "its answer cannot be read")))
+            });
+        }
         Poll::Ready(Err(Answer::without_answer(Outcome::Cancelled, elapsed, "the lease ended")))
     })
     .await
+}
+
+/// What a stranger sends may yet find a fault of ours. That costs the attempt, and must not cost its slot: nobody would ever
+/// hear of its end. None: it panicked, and must not be polled again.
+fn poll_unless_it_panics<F: Future>(
+    attempt: Pin<&mut F>,
+    context: &mut Context<'_>,
+) -> Option<Poll<F::Output>> {
+    catch_unwind(AssertUnwindSafe(|| attempt.poll(context))).ok()
 }
 
 /// The message of a delivery that waited so long that it is only in the store.
@@ -243,5 +257,20 @@ async fn read_refill(parts: &Parts, mut query: RefillQuery) -> Option<Refilled> 
                 query.now = parts.clock.now().wall;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    #[test]
+    fn an_attempt_that_panics_ends_all_the_same() {
+        let context = &mut Context::from_waker(Waker::noop());
+        let attempt = pin!(async { assert_eq!(Vec::<u8>::new().len(), 1, "a fault of ours") });
+        assert!(poll_unless_it_panics(attempt, context).is_none());
+        let attempt = pin!(std::future::ready(7));
+        assert_eq!(poll_unless_it_panics(attempt, context), Some(Poll::Ready(7)));
     }
 }

@@ -3,7 +3,6 @@
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderName, HeaderValue, Method, Version};
-use http_body_util::Full;
 use std::fmt::Write as _;
 use tidegate_core::sign::signature;
 
@@ -58,9 +57,9 @@ impl Signed {
     }
 
     /// The request as `protocol` wants it.
-    pub(super) fn compose(&self, request: &Request, protocol: Protocol) -> http::Request<Full<Bytes>> {
+    pub(super) fn compose(&self, request: &Request, protocol: Protocol) -> http::Request<Bytes> {
         let endpoint = &request.endpoint;
-        let mut composed = http::Request::new(Full::new(self.body.clone()));
+        let mut composed = http::Request::new(self.body.clone());
         *composed.method_mut() = Method::POST;
         let (version, uri, template) = match protocol {
             Protocol::Http1 => (Version::HTTP_11, &endpoint.uri_http1, &endpoint.headers_http1),

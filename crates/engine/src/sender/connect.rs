@@ -89,9 +89,9 @@ impl Connector {
         let open = if target.is_https() {
             self.secure(tcp, target).await?
         } else {
-            Connection::http1(Stream::Plain(tcp)).await
+            Connection::http1(Stream::plain(tcp)).await
         };
-        open.map_err(|error| Fault::of_fresh(&error))
+        open.map_err(|error| Fault::of_fresh(error.is_parse()))
     }
 
     async fn dial(&self, addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, Fault> {
@@ -118,7 +118,7 @@ impl Connector {
         };
         let tls = self.tls.connect(name, tcp).await.map_err(|error| Fault::of_tls(&error))?;
         let speaks_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
-        let stream = Stream::Tls(Box::new(tls));
+        let stream = Stream::tls(tls);
         Ok(if speaks_http2 { Connection::http2(stream).await } else { Connection::http1(stream).await })
     }
 

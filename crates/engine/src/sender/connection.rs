@@ -1,7 +1,8 @@
 //! An open HTTP connection, and one exchange on it.
 //!
 //! HTTP/1.1 is driven by the task that waits for the response: no other task reads or writes, so an attempt on a kept
-//! connection costs no wake-up but the socket's own. HTTP/2 is shared by attempts and needs a task of its own.
+//! connection costs no wake-up but the socket's own. HTTP/2 is shared by attempts and needs a task of its own:
+//! see [`Http2`].
 
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
@@ -11,22 +12,18 @@ use bytes::{Bytes, BytesMut};
 use http::response::Parts;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::{TrySendError, http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::client::conn::{TrySendError, http1};
+use hyper_util::rt::TokioIo;
 
-use super::stream::Stream;
+use super::http2::Http2;
+use super::stream::{Allowance, Stream};
 
 /// The largest head of a response, in bytes: eight times what real ones have. (hyper stops at 100 headers by itself.)
-const MAX_HEAD: usize = 64 * 1024;
+pub(super) const MAX_HEAD: usize = 64 * 1024;
 /// What an HTTP/1.1 connection buffers: a head must fit.
 const MAX_BUFFER: usize = MAX_HEAD + 8 * 1024;
-/// What a peer may send on one HTTP/2 stream before we read it: as much as we ever read of a body.
-const STREAM_WINDOW: u32 = 64 * 1024;
-/// The same for a whole HTTP/2 connection.
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 type Outgoing = Full<Bytes>;
-type Request = http::Request<Outgoing>;
 
 /// Which form a request must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +35,13 @@ pub(super) enum Protocol {
 /// An open connection on which no request is waiting.
 pub(super) enum Connection {
     Http1(Box<Http1>),
-    Http2(http2::SendRequest<Outgoing>),
+    Http2(Http2),
 }
 
 /// Both halves of an HTTP/1.1 connection.
 pub(super) struct Http1 {
     requests: http1::SendRequest<Outgoing>,
+    allowance: Allowance,
     /// Reads and writes; `None` once it has come to its end.
     driver: Option<http1::Connection<TokioIo<Stream>, Outgoing>>,
 }
@@ -57,7 +55,8 @@ pub(super) struct Exchanged {
 
 /// No complete head came.
 pub(super) struct Unanswered {
-    pub(super) error: hyper::Error,
+    /// What came is not HTTP, or beyond its limits; else the connection broke.
+    pub(super) unusable: bool,
     /// Nothing of the request was written: it may go on another connection.
     pub(super) unsent: bool,
     pub(super) protocol: Protocol,
@@ -68,50 +67,41 @@ impl Connection {
     pub(super) async fn http1(stream: Stream) -> hyper::Result<Self> {
         let mut settings = http1::Builder::new();
         settings.max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
+        let allowance = stream.allowance();
+        allowance.renew();
         let (requests, driver) = settings.handshake(TokioIo::new(stream)).await?;
-        Ok(Self::Http1(Box::new(Http1 { requests, driver: Some(driver) })))
+        Ok(Self::Http1(Box::new(Http1 { requests, allowance, driver: Some(driver) })))
     }
 
-    /// Speaks HTTP/2 on `stream`. Its task ends when the last handle goes, or the peer does.
+    /// Speaks HTTP/2 on `stream`.
     pub(super) async fn http2(stream: Stream) -> hyper::Result<Self> {
-        let mut settings = http2::Builder::new(TokioExecutor::new());
-        settings
-            .timer(TokioTimer::new())
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX));
-        let (requests, driver) = settings.handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(driver);
-        Ok(Self::Http2(requests))
+        Ok(Self::Http2(Http2::open(stream).await?))
     }
 
     /// Sends one request and waits for the head of its response.
     pub(super) async fn exchange(
         self,
-        compose: impl FnOnce(Protocol) -> Request,
+        compose: impl FnOnce(Protocol) -> http::Request<Bytes>,
     ) -> Result<Exchanged, Unanswered> {
-        let protocol = match self {
-            Self::Http1(_) => Protocol::Http1,
-            Self::Http2(_) => Protocol::Http2,
-        };
-        let request = compose(protocol);
-        let (sent, connection) = match self {
+        let (sent, connection, protocol) = match self {
             Self::Http1(mut http1) => {
-                let sent = http1.exchange(request).await;
-                (sent, Self::Http1(http1))
+                let sent = http1.exchange(compose(Protocol::Http1)).await.map_err(unanswered);
+                (sent, Self::Http1(http1), Protocol::Http1)
             }
-            Self::Http2(mut requests) => (requests.try_send_request(request).await, Self::Http2(requests)),
+            Self::Http2(mut http2) => {
+                let sent = http2.exchange(compose(Protocol::Http2)).await.map_err(unanswered);
+                (sent, Self::Http2(http2), Protocol::Http2)
+            }
         };
         match sent {
             Ok(response) => {
                 let (head, body) = response.into_parts();
                 Ok(Exchanged { head, body, connection })
             }
-            Err(mut failed) => Err(Unanswered {
-                unsent: failed.take_message().is_some(),
-                error: failed.into_error(),
-                protocol,
-            }),
+            Err((error, unsent)) => {
+                let unusable = error.is_parse() || connection.is_flooded();
+                Err(Unanswered { unusable, unsent, protocol })
+            }
         }
     }
 
@@ -136,23 +126,37 @@ impl Connection {
         true
     }
 
+    fn is_flooded(&self) -> bool {
+        match self {
+            Self::Http1(http1) => http1.allowance.is_spent(),
+            Self::Http2(http2) => http2.is_flooded(),
+        }
+    }
+
     /// After a whole response: whether another request may follow on it.
     pub(super) async fn settle(&mut self) -> bool {
         match self {
             Self::Http1(http1) => http1.is_open().await && http1.requests.is_ready(),
-            Self::Http2(requests) => !requests.is_closed(),
+            Self::Http2(http2) => http2.is_open(),
         }
     }
+}
+
+/// What went wrong, and whether the request came back unsent.
+fn unanswered<B>(mut failed: TrySendError<http::Request<B>>) -> (hyper::Error, bool) {
+    let unsent = failed.take_message().is_some();
+    (failed.into_error(), unsent)
 }
 
 impl Http1 {
     async fn exchange(
         &mut self,
-        request: Request,
-    ) -> Result<http::Response<Incoming>, TrySendError<Request>> {
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Incoming>, TrySendError<http::Request<Outgoing>>> {
+        self.allowance.renew();
         // One look before writing: a peer that has closed meanwhile must not cost an attempt.
         self.is_open().await;
-        let mut response = pin!(self.requests.try_send_request(request));
+        let mut response = pin!(self.requests.try_send_request(request.map(Full::new)));
         let driver = &mut self.driver;
         poll_fn(|cx| drive(driver, cx, |silent| response.as_mut().poll(silent))).await
     }

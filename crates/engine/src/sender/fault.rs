@@ -22,16 +22,13 @@ pub(super) enum Fault {
 
 impl Fault {
     /// What broke an exchange on a new connection: what came is not HTTP or beyond its limits, or nothing came.
-    pub(super) fn of_fresh(error: &hyper::Error) -> Self {
-        Self::Network(if error.is_parse() { NetworkFault::BadResponse } else { NetworkFault::Reset })
+    pub(super) fn of_fresh(unusable: bool) -> Self {
+        Self::Network(if unusable { NetworkFault::BadResponse } else { NetworkFault::Reset })
     }
 
     /// The same on a kept connection: there a close is most likely the peer's own time limit.
-    pub(super) fn of_reused(error: &hyper::Error) -> Self {
-        Self::Network(match error.is_parse() {
-            true => NetworkFault::BadResponse,
-            false => NetworkFault::ReusedConnectionClosed,
-        })
+    pub(super) fn of_reused(unusable: bool) -> Self {
+        Self::Network(if unusable { NetworkFault::BadResponse } else { NetworkFault::ReusedConnectionClosed })
     }
 
     /// What broke the TLS handshake.

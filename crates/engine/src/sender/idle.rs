@@ -59,7 +59,7 @@ impl Idle {
             let key = *key;
             match connection {
                 _ if key.0 <= now => closed.extend(kept.remove(pool.0, key)),
-                Connection::Http2(requests) => return Some(Connection::Http2(requests.clone())),
+                Connection::Http2(shared) => return Some(Connection::Http2(shared.clone())),
                 Connection::Http1(_) => return kept.remove(pool.0, key),
             }
         }
@@ -146,7 +146,7 @@ mod tests {
 
     async fn connection(to: &TcpListener) -> Connection {
         let tcp = TcpStream::connect(to.local_addr().unwrap()).await.unwrap();
-        Connection::http1(Stream::Plain(tcp)).await.unwrap()
+        Connection::http1(Stream::plain(tcp)).await.unwrap()
     }
 
     #[tokio::test]

@@ -60,12 +60,24 @@ impl Server {
 
     /// The same, with more in its environment.
     pub(crate) async fn start_in(environment: &[(&str, &str)], extra_arguments: &[&str]) -> Self {
+        Self::launch(&["--allow-destinations", "127.0.0.0/8"], environment, extra_arguments).await
+    }
+
+    /// As an installation without any leave: public destinations only.
+    pub(crate) async fn start_guarded(extra_arguments: &[&str]) -> Self {
+        Self::launch(&[], &[], extra_arguments).await
+    }
+
+    async fn launch(leave: &[&str], environment: &[(&str, &str)], extra_arguments: &[&str]) -> Self {
         let home = fresh_directory();
         let data_dir = home.join("data");
         let address = format!("127.0.0.1:{}", free_port());
         let base_url = format!("http://{address}");
-        let mut arguments: Vec<String> =
-            ["serve", "--listen", &address, "--allow-destinations", "127.0.0.0/8"].map(String::from).to_vec();
+        let mut arguments: Vec<String> = ["serve", "--listen", &address]
+            .iter()
+            .chain(leave)
+            .map(|argument| (*argument).to_owned())
+            .collect();
         arguments.extend(["--data-dir".to_owned(), data_dir.display().to_string()]);
         arguments.extend(extra_arguments.iter().map(|argument| (*argument).to_owned()));
         let client = Client::new(&base_url, KEY);
