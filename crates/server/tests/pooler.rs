@@ -57,7 +57,9 @@ impl Pooler {
 #[tokio::test]
 async fn two_nodes_work_through_a_pooler() {
     let (Some(programs), true) = (Postgres::programs(), Path::new(PGBOUNCER).exists()) else {
-        println!("skipped: PostgreSQL or PgBouncer is not installed (Debian: apt-get install postgresql pgbouncer)");
+        println!(
+            "skipped: PostgreSQL or PgBouncer is not installed (Debian: apt-get install postgresql pgbouncer)"
+        );
         return;
     };
     let postgres = Postgres::start(&programs);
@@ -94,7 +96,8 @@ async fn two_nodes_work_through_a_pooler() {
     // A node dies; the other takes over what it had, through the same pooler.
     listens.kill9();
     asks.post("/v1/outbound-events", numbered_event("order.created", None, EVENTS)).await.expect(202);
-    until(secs(60), "the other delivers for all", async || receiver.count() >= expected + destinations.len()).await;
+    until(secs(60), "the other delivers for all", async || receiver.count() >= expected + destinations.len())
+        .await;
     for log in [listens.log(), asks.log()] {
         assert!(!log.contains("prepared statement"), "{log}");
     }
