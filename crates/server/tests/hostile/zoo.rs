@@ -1,6 +1,7 @@
 //! All animals as destinations of one server.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -23,8 +24,10 @@ pub(crate) struct Zoo {
 
 impl Zoo {
     pub(crate) async fn open() -> Self {
+        static OPENED: AtomicU32 = AtomicU32::new(0);
         let authorities = Authorities::new();
-        let trusted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("zoo-{}.pem", std::process::id()));
+        let name = format!("zoo-{}-{}.pem", std::process::id(), OPENED.fetch_add(1, Ordering::Relaxed));
+        let trusted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::write(&trusted, authorities.pem()).expect("the build's directory is ours");
         let server = Server::start(&["--extra-ca-file", &trusted.display().to_string()]).await;
         let _ = std::fs::remove_file(trusted);
