@@ -134,13 +134,13 @@ pub fn replay(
     policy: &Policy,
     terms: &Terms,
 ) -> Delivery {
-    // One that was stale when it came in had no life that it could get again: it gets that of its type.
     let life = original.expires_at.map(|expiry| expiry - original.accepted_at);
-    let stillborn = ttl == ReplayTtl::Reset && life.is_some_and(|life| life <= Millis::ZERO);
-    let expires_at = match ttl {
-        ReplayTtl::Reset => life.filter(|_| !stillborn).map(|life| now + life),
-        ReplayTtl::Keep => original.expires_at,
-        ReplayTtl::None => None,
+    let (expires_at, type_ttl) = match (ttl, life) {
+        // It was stale when it came in, and had no life that it could get again: it gets that of its type.
+        (ReplayTtl::Reset, Some(life)) if life <= Millis::ZERO => (None, terms.type_ttl),
+        (ReplayTtl::Reset, life) => (life.map(|life| now + life), None),
+        (ReplayTtl::Keep, _) => (original.expires_at, None),
+        (ReplayTtl::None, _) => (None, None),
     };
     let incoming = Incoming {
         expires_at,
@@ -148,7 +148,6 @@ pub fn replay(
         priority: incoming.priority,
         ..Incoming::new(incoming.id, incoming.sequence, original.event_type.clone())
     };
-    let type_ttl = terms.type_ttl.filter(|_| stillborn);
     accept(now, incoming, policy, &Terms { type_ttl, ..terms.clone() })
 }
 

@@ -36,6 +36,9 @@ pub(crate) use receiver::{Received, Receiver, Reply};
 pub(crate) use server::{Server, free_port};
 pub(crate) use watch::Watch;
 
+/// The key for secrets of servers that share a database.
+pub(crate) const SECRET_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
 /// So many seconds.
 pub(crate) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

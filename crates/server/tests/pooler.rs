@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use kit::{Postgres, Receiver, Reply, Server, free_port, now, numbered_event, secs, until};
+use kit::{Postgres, Receiver, Reply, SECRET_KEY, Server, free_port, now, numbered_event, secs, until};
 use serde_json::json;
 
 /// Where Debian keeps it.
@@ -66,7 +66,7 @@ async fn two_nodes_work_through_a_pooler() {
     let pooler = Pooler::start(&postgres);
     let url = |port| format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable");
     let (pooled, direct) = (url(pooler.port), url(postgres.port));
-    let environment = [("TIDEGATE_SECRET_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")];
+    let environment = [("TIDEGATE_SECRET_KEY", SECRET_KEY)];
     // One hears of others over a connection of its own; the other has none and asks.
     let listens = ["--database-url", &pooled, "--database-listen-url", &direct, "--node-name", "listens"];
     let mut listens = Server::start_in(&environment, &listens).await;

@@ -2,7 +2,7 @@
 
 mod kit;
 
-use kit::{Postgres, Receiver, Reply, Server, secs, until};
+use kit::{Postgres, Receiver, Reply, SECRET_KEY, Server, secs, until};
 use serde_json::json;
 
 #[tokio::test]
@@ -50,10 +50,7 @@ async fn two_nodes_keep_the_order_of_what_was_published_in_sql() {
     const EVENTS: usize = 60;
     let postgres = Postgres::start(&programs);
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", postgres.port);
-    let environment = [
-        ("TIDEGATE_DATABASE_URL", url.as_str()),
-        ("TIDEGATE_SECRET_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
-    ];
+    let environment = [("TIDEGATE_DATABASE_URL", url.as_str()), ("TIDEGATE_SECRET_KEY", SECRET_KEY)];
     let first = Server::start_in(&environment, &["--node-name", "first"]).await;
     let second = Server::start_in(&environment, &["--node-name", "second"]).await;
     let receiver = Receiver::start(|_| Reply::status(200)).await;

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use crate::kit::{Client, Postgres, Server};
+use crate::kit::{Client, Postgres, SECRET_KEY, Server};
 use crate::proxy::Proxy;
 
 /// Nodes of the cluster.
 pub(crate) const NODES: usize = 3;
-/// The key for secrets, which all share.
-const SECRET_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// Where Debian keeps the library that lies about the time.
 const FAKETIME: [&str; 2] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",

@@ -3,11 +3,9 @@
 use bytes::Bytes;
 use http::Method;
 
-use super::kit::{Client, Postgres, Server};
+use super::kit::{Client, Postgres, SECRET_KEY, Server};
 
 const FORM: &str = "application/x-www-form-urlencoded";
-/// What all nodes on one database seal with.
-const SECRET_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 async fn post(client: &Client, path: &str, body: String) -> (u16, Option<String>) {
     let answer = client.try_send(Method::POST, path, Some(FORM), Bytes::from(body)).await.expect("an answer");

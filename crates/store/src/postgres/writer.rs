@@ -62,7 +62,7 @@ pub(super) fn run(start: Start) {
     writer::run(&shared, engine, &*on_commit);
 }
 
-/// For each node: some times what a group takes.
+/// For each node: several times what a group takes.
 const APART: Duration = Duration::from_millis(12);
 /// Whoever waits for a commit waits no longer than this for others to come.
 const APART_AT_MOST: Duration = Duration::from_millis(50);
