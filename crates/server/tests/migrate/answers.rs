@@ -67,6 +67,7 @@ pub(crate) async fn all(client: &Client) -> Answers {
 fn stored(mut stats: Value) -> Value {
     if let Some(stats) = stats.as_object_mut() {
         stats.remove("minutes");
+        stats.remove("minutes_since");
     }
     for hour in stats["hours"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         hour.retain(|name, _| !["p50_ms", "p99_ms"].contains(&name.as_str()));
