@@ -1,0 +1,2 @@
+//! The checker.
+fn main() {}
