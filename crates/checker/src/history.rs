@@ -279,7 +279,7 @@ pub struct FaultDetail {
 }
 
 /// What is done to a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
     /// About to be started.
