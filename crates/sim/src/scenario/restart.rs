@@ -29,18 +29,17 @@ const REST: Millis = Millis::days(3);
 
 /// Runs it for a simulated day.
 pub fn run(seed: u64, progress: Progress<'_>) -> Report {
-    run_watched(seed, |_| (), progress).0
+    run_watched(seed, (), progress).0
 }
 
-/// The same, with somebody else watching, too.
-pub fn run_watched<O: Observer>(
-    seed: u64,
-    watcher: impl FnOnce(&Setup) -> O,
-    progress: Progress<'_>,
-) -> (Report, O) {
-    let setup = world(seed, FAULTS, Storage::Sqlite);
-    let watcher = watcher(&setup);
-    run_setup(setup, FAULTS, watcher, progress)
+/// The world that [`run`] runs.
+pub fn setup(seed: u64) -> Setup {
+    world(seed, FAULTS, Storage::Sqlite)
+}
+
+/// The same as [`run`], with somebody else watching, too.
+pub fn run_watched<O: Observer>(seed: u64, watcher: O, progress: Progress<'_>) -> (Report, O) {
+    run_setup(setup(seed), FAULTS, watcher, progress)
 }
 
 /// Runs it with faults for `length`, then heals.
