@@ -115,7 +115,8 @@ fn a_leak_and_a_peak_are_found() {
     peak.resources.push(sample(5_000_000, 700 << 20, 40));
     peak.breaks(&["I16"]);
     let mut leak = world.clone();
-    leak.resources = (0..100).map(|index| sample(30_000 + index * 10_000, (90 + index) << 20, 40)).collect();
+    leak.resources =
+        (0..100).map(|index| sample(30_000 + index * 10_000, (90 + 3 * index) << 20, 40)).collect();
     leak.breaks(&["I16"]);
     world.resources =
         (0..100).map(|index| sample(30_000 + index * 10_000, 90 << 20, 40 + index * 4)).collect();

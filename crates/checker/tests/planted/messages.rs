@@ -147,7 +147,7 @@ fn a_duplicate_without_a_reason_is_found_and_one_with_a_crash_is_explained() {
 #[test]
 fn a_success_that_is_in_the_log_explains_no_repeat_whatever_was_killed() {
     let (mut world, event) = good();
-    world.repeat(event, 1, 1_000);
+    world.repeat(event, 1, 3_000);
     let last = world.receiver.len() - 2;
     world.receiver[last]["attempt"] = json!(2);
     for (at, kind) in [(20_010, "kill"), (20_500, "start"), (20_700, "ready")] {
