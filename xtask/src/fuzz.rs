@@ -15,7 +15,7 @@ use crate::{cargo, root, run, shown, target};
 /// Counters for every edge of every function, which libFuzzer reads, and what comparisons compare.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing";
+     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
 /// The longest input: bodies and files that matter are short, and long ones are slow.
 const LONGEST: usize = 4_096;
 /// One input may take so long: above it, a stranger could keep us busy.
