@@ -22,13 +22,16 @@ fn cases(name: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_case_that_is_kept_holds() {
+    let mut broken = Vec::new();
     for (name, run) in TARGETS {
         for case in cases(name) {
             let data = fs::read(&case).expect("a readable case");
-            let held = std::panic::catch_unwind(|| run(&data));
-            assert!(held.is_ok(), "{} breaks a law of {name}", case.display());
+            if std::panic::catch_unwind(|| run(&data)).is_err() {
+                broken.push(case);
+            }
         }
     }
+    assert!(broken.is_empty(), "these break a law: {broken:#?}");
 }
 
 #[test]

@@ -97,7 +97,8 @@ fn fuzz(fuzzer: &Path, name: &str, seconds: u64) -> Result<bool> {
     fuzz.args(["-print_final_stats=1", "-use_value_profile=1"]);
     let status = fuzz.status().with_context(|| format!("cannot start `{}`", shown(&fuzz)))?;
     let told = fs::read_to_string(&log).unwrap_or_default();
-    let stat = |key: &str| told.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("?").trim().to_owned();
+    let stat =
+        |key: &str| told.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("?").trim().to_owned();
     let executed = stat("stat::number_of_executed_units:");
     let (each, new) = (stat("stat::average_exec_per_sec:"), stat("stat::new_units_added:"));
     let verdict = if status.success() { "every law holds" } else { "A LAW DOES NOT HOLD" };

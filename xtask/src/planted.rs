@@ -50,7 +50,9 @@ pub(crate) fn run_with(args: &Args) -> Result<()> {
         let (verdict, took) = plant(&copy, bug)?;
         let seconds = took.as_secs_f32();
         match &verdict {
-            Verdict::Caught(tests) => eprintln!("caught  {:34} {seconds:5.0} s  by {}", bug.name, tests.join(", ")),
+            Verdict::Caught(tests) => {
+                eprintln!("caught  {:34} {seconds:5.0} s  by {}", bug.name, tests.join(", "))
+            }
             Verdict::Missed(why) => {
                 eprintln!("MISSED  {:34} {seconds:5.0} s  {why}", bug.name);
                 missed.push(bug.name.as_str());

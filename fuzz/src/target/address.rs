@@ -10,7 +10,11 @@ use tidegate_core::dial::{Guard, Host, Target};
 
 /// Input: a URL. Its last 4 and 16 bytes are also taken as addresses, which no URL may spell.
 pub fn run(data: &[u8]) {
-    for address in last(data).map(|bytes: [u8; 4]| IpAddr::from(bytes)).into_iter().chain(last(data).map(|bytes: [u8; 16]| IpAddr::from(bytes))) {
+    for address in last(data)
+        .map(|bytes: [u8; 4]| IpAddr::from(bytes))
+        .into_iter()
+        .chain(last(data).map(|bytes: [u8; 16]| IpAddr::from(bytes)))
+    {
         judge(address);
     }
     let Ok(text) = str::from_utf8(data) else { return };
@@ -20,7 +24,11 @@ pub fn run(data: &[u8]) {
         return;
     };
     assert_eq!(strict.is_ok(), target.is_https());
-    assert_eq!(Target::parse(target.url(), false).as_ref(), Ok(&target), "the normal form is the same target");
+    assert_eq!(
+        Target::parse(target.url(), false).as_ref(),
+        Ok(&target),
+        "the normal form is the same target"
+    );
     assert!(target.url().is_ascii() && !target.url().contains(char::is_whitespace), "{:?}", target.url());
     assert!(target.path_and_query().starts_with('/') && !target.path_and_query().contains('#'));
     assert!(target.port() != 0 && !target.authority().contains('@'));

@@ -26,7 +26,10 @@ pub fn run(data: &[u8]) {
     assert!(hint.reset.is_none_or(|reset| (Millis::ZERO..=LONGEST_RESET).contains(&reset)), "{hint:?}");
     let windows = Millis::seconds(1)..=LONGEST_WINDOW;
     assert!(hint.window.is_none_or(|window| windows.contains(&window)), "{hint:?}");
-    assert!(hint.limit.is_some() || hint.remaining.is_some() || hint.reset.is_some(), "{hint:?} says nothing");
+    assert!(
+        hint.limit.is_some() || hint.remaining.is_some() || hint.reset.is_some(),
+        "{hint:?} says nothing"
+    );
 }
 
 fn header(line: &[u8]) -> Option<(&str, &[u8])> {

@@ -60,7 +60,11 @@ fn check(hours: &QuietHours, mask: WindowMask, at: Timestamp) {
 
 /// Whether one of the windows that concern the type shows quiet time on its own wall clock.
 fn is_quiet(hours: &QuietHours, event_type: &EventType, at: Timestamp) -> bool {
-    hours.windows().iter().filter(|window| window.concerns(event_type)).any(|window| covers(window.spec(), at))
+    hours
+        .windows()
+        .iter()
+        .filter(|window| window.concerns(event_type))
+        .any(|window| covers(window.spec(), at))
 }
 
 fn covers(spec: &WindowSpec, at: Timestamp) -> bool {
@@ -83,5 +87,6 @@ fn with_seconds(text: &str) -> String {
 }
 
 fn name(weekday: Weekday) -> &'static str {
-    ["mon", "tue", "wed", "thu", "fri", "sat", "sun"][usize::from(weekday.to_monday_zero_offset().unsigned_abs())]
+    ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+        [usize::from(weekday.to_monday_zero_offset().unsigned_abs())]
 }

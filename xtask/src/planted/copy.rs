@@ -24,7 +24,8 @@ impl Copy {
     /// Makes the copy in `folder` the same as the tree as it is now: what git knows, and what it would.
     pub(super) fn make(folder: &Path) -> Result<Self> {
         let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-        let listed = Command::new("git").args(list).current_dir(root()).output().context("cannot start git")?;
+        let listed =
+            Command::new("git").args(list).current_dir(root()).output().context("cannot start git")?;
         if !listed.status.success() {
             bail!("git cannot list the files: {}", String::from_utf8_lossy(&listed.stderr));
         }
@@ -49,7 +50,8 @@ impl Copy {
 
     pub(super) fn plant(&self, bug: &Bug) -> Result<Planted> {
         let path = self.folder.join(&bug.file);
-        let original = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let original =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         fs::write(&path, bug.plant(&self.folder)?)?;
         Ok(Planted { path, original })
     }

@@ -34,7 +34,8 @@ struct Table {
 pub(crate) fn read() -> Result<Vec<Bug>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("planted.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let table: Table = toml::from_str(&text).with_context(|| format!("{} is no table of bugs", path.display()))?;
+    let table: Table =
+        toml::from_str(&text).with_context(|| format!("{} is no table of bugs", path.display()))?;
     Ok(table.bug)
 }
 
@@ -42,7 +43,8 @@ impl Bug {
     /// The text of its file below `root`, with the bug in it.
     pub(crate) fn plant(&self, root: &Path) -> Result<String> {
         let path = root.join(&self.file);
-        let text = fs::read_to_string(&path).with_context(|| format!("{}: cannot read {}", self.name, path.display()))?;
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("{}: cannot read {}", self.name, path.display()))?;
         match text.matches(&self.original).count() {
             1 if self.original != self.planted => Ok(text.replace(&self.original, &self.planted)),
             1 => bail!("{}: what is planted is what was there", self.name),

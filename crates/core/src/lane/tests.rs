@@ -80,7 +80,11 @@ fn a_restart_does_not_fill_the_bucket() {
     let saved = lane.save(&policy, Now::at(1_020));
     let restored = saved.clone().restore(&policy, Now::at(1_020), LastStop::Clean);
     assert_eq!(restored.tokens(Now::at(1_020).mono), Some(0), "none is gained");
-    assert_eq!(restored.tokens(Now::at(11_020).mono), Some(1), "and none is lost: one comes every ten seconds");
+    assert_eq!(
+        restored.tokens(Now::at(11_020).mono),
+        Some(1),
+        "and none is lost: one comes every ten seconds"
+    );
     let crashed = saved.restore(&policy, Now::at(1_020), LastStop::Crash);
     assert_eq!(crashed.tokens(Now::at(81_020).mono), Some(0), "eight starts may not have been written");
     assert_eq!(crashed.tokens(Now::at(91_020).mono), Some(1));
