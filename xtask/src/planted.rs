@@ -139,7 +139,7 @@ fn cargo() -> OsString {
 /// In the copy, with a target directory of its own: what a bug was built into is never run by anybody else. Without
 /// optimisation: most of the time goes into compiling.
 fn output(copy: &Copy, mut command: Command, test: &str) -> Result<Output> {
-    command.args(["--locked", "--quiet"]).args(test.split(' '));
+    command.arg("--locked").args(test.split(' '));
     command.current_dir(copy.folder()).stdin(Stdio::null());
     command.env("CARGO_TARGET_DIR", target().join("planted/target"));
     command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
