@@ -2,6 +2,8 @@
 #![expect(clippy::print_stderr, reason = "a command-line tool tells what it does")]
 
 mod bench;
+mod fuzz;
+mod planted;
 mod test;
 mod tools;
 
@@ -28,12 +30,18 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
+    /// Throw bytes at every reader of strangers' bytes, guided by coverage, and check the laws of `fuzz/`.
+    Fuzz(fuzz::Args),
+    /// Plant bugs, one at a time, and show that a test catches each.
+    Planted(planted::Args),
 }
 
 fn main() -> Result<()> {
     match Cli::parse().task {
         Task::Test => test::run_all(),
         Task::Bench { arguments } => bench::run_with(&arguments),
+        Task::Fuzz(args) => fuzz::run_with(&args),
+        Task::Planted(args) => planted::run_with(&args),
     }
 }
 

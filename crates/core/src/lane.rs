@@ -380,3 +380,6 @@ impl RateState {
         Self { limit, bucket, pace, in_force: true }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,7 @@ pub(crate) mod page;
 pub(crate) mod publish;
 mod replays;
 mod routes;
-mod schedules;
+pub(crate) mod schedules;
 pub(crate) mod settings;
 mod stats;
 mod stream;

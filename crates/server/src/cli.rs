@@ -48,7 +48,7 @@ enum Ended {
 }
 
 /// Reads the command line and does what it says.
-pub(crate) fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Some(Command::Serve(settings)) => serve::run(&settings),

@@ -1,16 +1,4 @@
-//! The `tidegate` binary. What it does is in [`cli`].
-
-mod api;
-mod auth;
-mod catalogue;
-mod cli;
-mod config;
-mod dashboard;
-mod jobs;
-mod policy;
-mod secrets;
-mod serve;
-mod telemetry;
+//! The `tidegate` binary: all of it is in the library.
 
 use std::process::ExitCode;
 
@@ -19,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    cli::main()
+    tidegate::main()
 }

@@ -41,6 +41,18 @@ fn an_uneven_rate_does_not_drift_over_a_year() {
 }
 
 #[test]
+fn a_moment_that_was_read_earlier_adds_no_tokens() {
+    let quota = quota(1, Per::Second, 1);
+    let at = Mono::from_millis;
+    let mut bucket = Bucket::full(&quota, at(0));
+    bucket.take(&quota, at(10_000));
+    // Taken past all gates, by somebody who had read the clock a second before.
+    bucket.take(&quota, at(9_000));
+    assert_eq!(bucket.tokens(&quota, at(11_000)), 0, "the second from 9 to 10 has brought its token already");
+    assert_eq!(bucket.wait(&quota, at(11_000)), Some(Millis::seconds(1)));
+}
+
+#[test]
 fn refused_rates_say_what_is_allowed() {
     for (max, per, burst, expected) in [
         (0, Per::Minute, None, "`max_per_minute` is 0; allowed: 1 to 600000"),

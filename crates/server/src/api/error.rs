@@ -95,6 +95,11 @@ impl ApiError {
         Self { retry_after: Some(STORE_RETRY_SECONDS), ..error }
     }
 
+    /// The status of the answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// The same with another code.
     #[must_use]
     pub(crate) fn code(mut self, code: &'static str) -> Self {

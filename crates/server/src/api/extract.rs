@@ -214,12 +214,11 @@ pub(crate) fn parse_under<'a, T: serde::Deserialize<'a>>(
     let value = serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        if !inner.is_data() {
-            return ApiError::bad_json(inner);
-        }
-        // A field may be wrong before the place at which it ceases to be JSON.
+        // A field may be wrong before the place at which it ceases to be JSON; and a number too large for any type, or half a
+        // character, is the fault of a field, though the parser calls it one of syntax.
         match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
             Err(syntax) => ApiError::bad_json(syntax),
+            Ok(_) if str::from_utf8(body).is_err() => ApiError::bad_json("it is not UTF-8"),
             Ok(_) => fault(parent, &path, &without_place(&inner)),
         }
     })?;

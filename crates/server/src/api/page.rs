@@ -88,7 +88,8 @@ impl Cursor {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    fn decode(self, text: &str) -> Result<u128, ApiError> {
+    /// The position in a cursor that [`encode`](Self::encode) made for this list.
+    pub(crate) fn decode(self, text: &str) -> Result<u128, ApiError> {
         let refused = || ApiError::invalid("cursor", "`cursor` must be the `next_cursor` of this list");
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
         let bytes: [u8; POSITION + CHECK] = bytes.try_into().map_err(|_| refused())?;

@@ -10,8 +10,8 @@
 mod answer;
 mod build;
 pub(crate) mod outbox;
-mod payload;
-mod wire;
+pub(crate) mod payload;
+pub(crate) mod wire;
 
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
@@ -98,11 +98,7 @@ async fn publish_batch(
     }
     let key = idempotency_key(request.headers())?;
     let body = read_body(request, app.config.max_batch_bytes).await?;
-    let parts = if lines { wire::split_lines(&body) } else { wire::split_list(&body)? };
-    if parts.is_empty() || parts.len() > MAX_BATCH {
-        let message = format!("`events` holds {}; allowed: 1 to {MAX_BATCH}", parts.len());
-        return Err(ApiError::invalid("events", message));
-    }
+    let parts = split(&body, lines)?;
     let builder = Builder::new(&app, caller.account);
     let draft = |part: &[u8]| {
         let event = wire::read_event(part)?;
@@ -118,6 +114,16 @@ async fn publish_batch(
         .map(|(index, part)| draft(part).map_err(|error| error.within("events", index)));
     let drafts = drafts.collect::<Result<Vec<_>, _>>()?;
     accept(&app, &caller, drafts, key, &body, Shape::Batch).await
+}
+
+/// The events of a batch, each still as its bytes.
+pub(crate) fn split(body: &[u8], lines: bool) -> Result<Vec<&[u8]>, ApiError> {
+    let parts = if lines { wire::split_lines(body) } else { wire::split_list(body)? };
+    if parts.is_empty() || parts.len() > MAX_BATCH {
+        let message = format!("`events` holds {}; allowed: 1 to {MAX_BATCH}", parts.len());
+        return Err(ApiError::invalid("events", message));
+    }
+    Ok(parts)
 }
 
 /// The highest number that belongs to an event.

@@ -1,9 +1,12 @@
 //! What a delivery schedule would do: pure, for people who try out quiet hours before they set them.
 
+use std::slice;
+
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tidegate_core::invalid::{Invalid, check_range};
 use tidegate_core::pattern::EventType;
+use tidegate_core::quiet::QuietHours;
 use tidegate_core::time::Timestamp;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -85,20 +88,29 @@ async fn preview(
     _: Call<Viewer>,
     Json(body): Json<PreviewBody>,
 ) -> Result<axum::Json<Data<Preview>>, ApiError> {
-    Ok(ok(work_out(body, app.engine.now().wall)?))
+    Ok(ok(work_out(&body, app.engine.now().wall)?))
 }
 
-fn work_out(body: PreviewBody, now: Timestamp) -> Result<Preview, Invalid> {
-    let (windows, single) = match (body.delivery_schedule, body.delivery_schedules) {
-        (Some(_), Some(_)) => return Err(schedule::both_given()),
-        (Some(one), None) => (vec![one], true),
-        (None, Some(list)) => (list, false),
-        (None, None) => return Err(Invalid::missing("delivery_schedule", "a window, or delivery_schedules")),
-    };
-    let hours = schedule::compile(&windows, Reading::Written).map_err(|fault| {
-        let fault = fault.under("delivery_schedules");
-        if single { schedule::as_single(fault) } else { fault }
-    })?;
+impl PreviewBody {
+    /// The quiet hours that it asks for.
+    pub(crate) fn hours(&self) -> Result<QuietHours, Invalid> {
+        let (windows, single) = match (&self.delivery_schedule, &self.delivery_schedules) {
+            (Some(_), Some(_)) => return Err(schedule::both_given()),
+            (Some(one), None) => (slice::from_ref(one), true),
+            (None, Some(list)) => (list.as_slice(), false),
+            (None, None) => {
+                return Err(Invalid::missing("delivery_schedule", "a window, or delivery_schedules"));
+            }
+        };
+        schedule::compile(windows, Reading::Written).map_err(|fault| {
+            let fault = fault.under("delivery_schedules");
+            if single { schedule::as_single(fault) } else { fault }
+        })
+    }
+}
+
+fn work_out(body: &PreviewBody, now: Timestamp) -> Result<Preview, Invalid> {
+    let hours = body.hours()?;
     let at = match body.at.as_deref() {
         None => now,
         Some(text) => Timestamp::parse(text)

@@ -77,11 +77,15 @@ impl Layers {
     /// The file that was named, else the usual one if it is there.
     pub(crate) fn add_file(&mut self, named: Option<&Path>) {
         let path = named.unwrap_or(Path::new(USUAL_FILE));
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => return,
-            Err(error) => return self.problems.push(format!("{}: cannot be read: {error}", path.display())),
-        };
+        match std::fs::read_to_string(path) {
+            Ok(text) => self.add_text(path, &text),
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => self.problems.push(format!("{}: cannot be read: {error}", path.display())),
+        }
+    }
+
+    /// What stands in the file at `path`.
+    pub(crate) fn add_text(&mut self, path: &Path, text: &str) {
         match text.parse::<toml::Table>() {
             Err(error) => self.problems.push(format!("{}: {}", path.display(), error.to_string().trim_end())),
             Ok(table) => {

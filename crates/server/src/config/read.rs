@@ -65,7 +65,7 @@ impl Reader<'_> {
     fn one(&self, key: &str) -> String {
         match self.layers.get(key) {
             Some((Written::One(text), _)) => text.trim().to_owned(),
-            Some((Written::Many(texts), _)) => texts.join(","),
+            Some((Written::Many(texts), _)) => texts.join(",").trim().to_owned(),
             None => String::new(),
         }
     }

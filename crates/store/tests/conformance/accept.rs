@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
 use tidegate_core::time::Millis;
 use tidegate_store::event::{Accept, Accepted, ExternalId, IdempotencyKey, Item, NewEvent};
@@ -16,7 +17,9 @@ on_both! {
     what_was_accepted_is_waiting_for_its_destination_and_no_other;
     a_delivered_one_waits_no_longer;
     the_same_key_gives_the_first_answer_again_for_a_day;
+    a_key_is_an_accounts_own;
     an_external_id_is_taken_once_per_account_and_type;
+    what_belongs_to_another_account_is_not_found;
 }
 
 fn key(text: &str, hash: u8) -> IdempotencyKey {
@@ -80,6 +83,32 @@ async fn the_same_key_gives_the_first_answer_again_for_a_day(engine: Engine) {
     assert!(matches!(late, Accepted::Stored(_)));
 }
 
+async fn a_key_is_an_accounts_own(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let accept = async |account: u32, destination: u32| {
+        let events = vec![bench.event(account, &[destination], START)];
+        let mut accept = with_key(events, "k", 1, START);
+        accept.idempotency.iter_mut().for_each(|(key, _)| key.account = AccountNo(account));
+        bench.store.accept(accept).await.unwrap()
+    };
+    assert!(matches!(accept(1, 1).await, Accepted::Stored(_)));
+    assert!(matches!(accept(2, 3).await, Accepted::Stored(_)), "another account knows nothing of it");
+    assert!(matches!(accept(1, 1).await, Accepted::Again(_)));
+    assert_eq!(bench.waiting_numbers(3, later(9)).await.len(), 1);
+}
+
+async fn what_belongs_to_another_account_is_not_found(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let event = bench.event(1, &[1], START);
+    let (event_id, delivery_id) = (event.message.id, event.deliveries[0].1.id);
+    bench.accept(vec![event], START).await;
+    for (account, is_its_own) in [(1, true), (2, false)] {
+        let account = AccountNo(account);
+        assert_eq!(bench.store.event(account, event_id).await.unwrap().is_some(), is_its_own);
+        assert_eq!(bench.store.delivery(account, delivery_id).await.unwrap().is_some(), is_its_own);
+    }
+}
+
 async fn an_external_id_is_taken_once_per_account_and_type(engine: Engine) {
     let bench = Bench::new(engine).await;
     let first = external(bench.event(1, &[1], START), "order-1", 1);
@@ -98,6 +127,12 @@ async fn an_external_id_is_taken_once_per_account_and_type(engine: Engine) {
 
     let elsewhere = external(bench.event(2, &[3], START), "order-1", 2);
     assert!(matches!(accept(vec![elsewhere], later(3)).await.unwrap(), Accepted::Stored(_)));
+    let of_another_type = bench.event_of(1, &[1], START, |event| {
+        event.event_type = EventType::parse("order.refunded").unwrap();
+    });
+    let of_another_type = external(of_another_type, "order-1", 2);
+    let answer = accept(vec![of_another_type], later(3)).await.unwrap();
+    assert!(matches!(answer, Accepted::Stored(items) if matches!(items[..], [Item::New(_)])));
     let twice = || external(bench.event(1, &[1], START), "order-2", 1);
     let answer = accept(vec![twice(), twice()], later(4)).await.unwrap();
     assert!(

@@ -165,6 +165,22 @@ fn without_a_breaker_timeouts_lengthen_until_answers_come_back() {
 }
 
 #[test]
+fn a_timeout_without_a_breaker_is_a_sample_of_at_least_its_length() {
+    let mut bench = Bench::new();
+    // Five of three hundred, far enough from each other to be no spike: the 99th percentile lies among them.
+    for number in 0..300 {
+        match number % 60 {
+            30 => bench.observe(Sample::TimedOutUnguarded { timeout: Millis::new(bench.ms()) }),
+            _ => bench.answer(80),
+        };
+    }
+    bench.wait(Millis::days(1));
+    bench.recompute();
+    assert_eq!(bench.report().p99_ms, None, "nobody knows how long they would have taken");
+    assert_eq!(bench.changes.last().copied(), change(10_000, 15_000, ChangeReason::PercentileTimedOut));
+}
+
+#[test]
 fn a_breaker_that_never_opens_does_not_lock_a_slow_destination_out() {
     let mut bench = settled();
     let mut timeouts = 0;

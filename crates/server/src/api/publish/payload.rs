@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 128;
 const MAX_CONTENT_TYPE: usize = 255;
 
 /// What is sent, out of what stands in `body`: a part of it where that saves a copy.
-pub(super) fn take(
+pub(crate) fn take(
     payload: &RawValue,
     content_type: Option<&Text<'_>>,
     body: &Bytes,

@@ -96,7 +96,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 }
 
 /// Reads one event. Only what is refused is read a second time, to say where the fault lies.
-pub(super) fn read_event(body: &[u8]) -> Result<EventBody<'_>, ApiError> {
+pub(crate) fn read_event(body: &[u8]) -> Result<EventBody<'_>, ApiError> {
     extract::parse_quickly(body).or_else(|_| extract::parse(body))
 }
 

@@ -5,7 +5,7 @@ use super::*;
 const NOW: Timestamp = Timestamp::from_millis(0);
 
 fn ask(body: Value) -> Result<Preview, Invalid> {
-    work_out(serde_json::from_value(body).unwrap(), NOW)
+    work_out(&serde_json::from_value(body).unwrap(), NOW)
 }
 
 fn window(zone: &str, hours: &str) -> Value {

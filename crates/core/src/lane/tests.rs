@@ -1,0 +1,91 @@
+use super::*;
+use crate::outcome::Outcome;
+use crate::policy::Concurrency;
+use crate::rate::{Per, Quota};
+
+const OK: Outcome = Outcome::Success { status: 200 };
+const FAILED: Outcome = Outcome::HttpError { status: 500 };
+
+/// A lane of `policy` that dares as much as it may.
+fn confident(policy: &Policy) -> LaneState {
+    let mut lane = LaneState::new(policy, Now::at(0));
+    for _ in 0..4 {
+        exchange(&mut lane, policy, 0, OK);
+    }
+    assert_eq!(lane.ramp.limit(8), 8);
+    lane
+}
+
+fn eight_at_once() -> Policy {
+    Policy { max_concurrency: Concurrency::new(8).unwrap(), ..Policy::default() }
+}
+
+/// One attempt for a delivery of this number, and how it ended.
+fn exchange(lane: &mut LaneState, policy: &Policy, delivery: u128, outcome: Outcome) {
+    let attempt = start(lane, delivery);
+    end(lane, policy, delivery, &attempt, outcome);
+}
+
+fn start(lane: &mut LaneState, delivery: u128) -> Attempt {
+    let go = Go { timeout: Millis::seconds(10), cut_short: false, probe: None };
+    lane.start(Now::at(1_000), DeliveryId::from_bits(delivery), go)
+}
+
+fn end(lane: &mut LaneState, policy: &Policy, delivery: u128, attempt: &Attempt, outcome: Outcome) {
+    let report = Report { outcome, elapsed: Millis::new(20), rate_hint: None };
+    lane.finish(Now::at(1_020), policy, DeliveryId::from_bits(delivery), attempt, &report);
+}
+
+#[test]
+fn after_a_throttle_one_at_a_time_goes() {
+    let policy = eight_at_once();
+    for outcome in [
+        Outcome::RateLimited { retry_after: None },
+        Outcome::RateLimited { retry_after: Some(Millis::seconds(5)) },
+        Outcome::Unavailable { retry_after: Millis::seconds(5) },
+    ] {
+        let mut lane = confident(&policy);
+        exchange(&mut lane, &policy, 1, outcome);
+        assert_eq!(lane.ramp.limit(8), 1, "{outcome:?}");
+    }
+}
+
+#[test]
+fn after_an_open_breaker_one_at_a_time_goes() {
+    let policy = eight_at_once();
+    let mut lane = confident(&policy);
+    // Eight are out; the fifth failure in a row opens it, and what the failures had left of the ramp is over.
+    let mut neutral: Vec<Attempt> = (0..8).map(|delivery| start(&mut lane, delivery)).collect();
+    lane.ramp.raise(8);
+    for (delivery, attempt) in (0..).zip(neutral.drain(..5)) {
+        for _ in 0..4 {
+            lane.ramp.raise(8);
+        }
+        end(&mut lane, &policy, delivery, &attempt, FAILED);
+    }
+    assert!(lane.breaker.open().is_some());
+    assert_eq!(lane.ramp.limit(8), 1);
+}
+
+#[test]
+fn a_restart_does_not_fill_the_bucket() {
+    let quota = Quota::new(6, Per::Minute, Some(4)).unwrap();
+    let limit = RateLimit { quota, mode: RateMode::Fixed };
+    let policy = Policy { rate_limit: Some(limit), ..eight_at_once() };
+    let mut lane = LaneState::new(&policy, Now::at(1_000));
+    for delivery in 0..4 {
+        exchange(&mut lane, &policy, delivery, OK);
+    }
+    assert_eq!(lane.tokens(Now::at(1_020).mono), Some(0));
+    let saved = lane.save(&policy, Now::at(1_020));
+    let restored = saved.clone().restore(&policy, Now::at(1_020), LastStop::Clean);
+    assert_eq!(restored.tokens(Now::at(1_020).mono), Some(0), "none is gained");
+    assert_eq!(
+        restored.tokens(Now::at(11_020).mono),
+        Some(1),
+        "and none is lost: one comes every ten seconds"
+    );
+    let crashed = saved.restore(&policy, Now::at(1_020), LastStop::Crash);
+    assert_eq!(crashed.tokens(Now::at(81_020).mono), Some(0), "eight starts may not have been written");
+    assert_eq!(crashed.tokens(Now::at(91_020).mono), Some(1));
+}
