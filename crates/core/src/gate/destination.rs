@@ -123,3 +123,22 @@ pub fn estimate(
     let slots = exchange.scaled(turns, 1);
     (now.wall + tokens).max(opens + slots)
 }
+
+/// Nights that a backlog is followed through; one that takes longer is told too early.
+const MAX_NIGHTS: usize = 60;
+
+/// A moment up to which work goes on from `opens`, later by the quiet hours that come between: nothing is sent in them. Windows
+/// that are for some types only are left out.
+pub fn through_quiet_hours(opens: Timestamp, until: Timestamp, policy: &Policy) -> Timestamp {
+    let mask = policy.quiet.mask_without_type();
+    let (mut until, mut from) = (until, opens);
+    for _ in 0..MAX_NIGHTS {
+        let Some((start, end)) = policy.quiet.intervals(mask, from, 1).pop() else { break };
+        if start >= until {
+            break;
+        }
+        until = until + (end - start.max(from));
+        from = end;
+    }
+    until
+}

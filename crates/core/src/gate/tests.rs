@@ -539,3 +539,16 @@ fn check_consistency(question: &Question<'_>) -> Result<(), TestCaseError> {
 fn passed_to(now: Now, wall: Timestamp) -> Now {
     Now { wall, mono: Mono::from_millis(now.mono.as_millis().saturating_add((wall - now.wall).get())) }
 }
+
+/// The window is from 05:00 to 11:00 in UTC, and it is 05:30.
+#[test]
+fn a_backlog_rests_in_every_night_that_comes_between() {
+    let policy = Policy { quiet: night_window(), ..Policy::default() };
+    let hours = |hours: i64| at(0) + Millis::minutes(hours * 60 + 30);
+    let drained = |until: Timestamp| through_quiet_hours(hours(5), until, &policy);
+    assert_eq!(drained(hours(5)), hours(5), "it opens at 11:00, and there is nothing to do");
+    assert_eq!(drained(hours(22)), hours(22), "17 hours fit into the day");
+    assert_eq!(drained(hours(24)), hours(30), "one night");
+    assert_eq!(drained(hours(45)), hours(57), "two nights");
+    assert_eq!(through_quiet_hours(at(0), hours(1_000), &Policy::default()), hours(1_000));
+}

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::ask::Refused;
+use super::visitor::Clock;
 
 /// What a form holds, in its order; a name may come more than once.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +69,8 @@ pub(super) fn number(text: &str) -> Value {
     match (text, text.parse::<u64>(), text.parse::<f64>()) {
         ("", _, _) => Value::Null,
         (_, Ok(whole), _) => whole.into(),
-        (_, _, Ok(real)) => real.into(),
+        // What reads as `inf` or `nan` is no number of JSON.
+        (_, _, Ok(real)) if real.is_finite() => real.into(),
         (text, ..) => text.into(),
     }
 }
@@ -76,6 +78,15 @@ pub(super) fn number(text: &str) -> Value {
 /// Words between blanks, commas and line ends.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| letter.is_whitespace() || letter == ',').filter(|word| !word.is_empty())
+}
+
+/// What a field for a moment holds, as an instant: it is by the viewer's clock. What is none, and what names its zone, goes on as
+/// it is.
+pub(super) fn instant(clock: &Clock, text: &str) -> String {
+    let bare = |(_, time): &(&str, &str)| time.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
+    let local = text.split_once('T').filter(bare).and_then(|_| text.parse::<jiff::civil::DateTime>().ok());
+    let zoned = local.and_then(|local| local.to_zoned(clock.zone.clone()).ok());
+    zoned.map_or_else(|| text.to_owned(), |zoned| zoned.timestamp().to_string())
 }
 
 /// What `after` says otherwise than `before`, part by part: all that a PATCH need say.
@@ -240,11 +251,28 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_is_read_by_the_clock_of_whoever_wrote_it() {
+        let zone = jiff::tz::TimeZone::get("America/Chicago").unwrap();
+        let clock = Clock { now: tidegate_core::time::Timestamp::from_millis(0), zone };
+        for (written, meant) in [
+            ("2026-07-01T12:00", "2026-07-01T17:00:00Z"),
+            ("2026-12-01T12:00:30", "2026-12-01T18:00:30Z"),
+            ("2026-12-01T12:00:00Z", "2026-12-01T12:00:00Z"),
+            ("2026-12-01T12:00:00+02:00", "2026-12-01T12:00:00+02:00"),
+            ("tomorrow", "tomorrow"),
+            ("", ""),
+        ] {
+            assert_eq!(instant(&clock, written), meant);
+        }
+    }
+
+    #[test]
     fn what_is_no_number_goes_on_as_text() {
         assert_eq!(
             (number("7"), number("0.5"), number("x"), number("")),
             (json!(7), json!(0.5), json!("x"), Value::Null)
         );
+        assert_eq!((number("inf"), number("NaN")), (json!("inf"), json!("NaN")));
         let values = Values::parse(b"a=1%0D%0A2&a=3&b=+x+");
         assert_eq!(values.all("a").collect::<Vec<_>>(), ["1\n2", "3"]);
         assert_eq!((values.get("b"), values.words("a")), ("x", vec!["1", "2"]));

@@ -6,6 +6,7 @@ mod first_steps;
 use maud::{Markup, html};
 use serde::de::IgnoredAny;
 
+use super::ask::Api;
 use super::layout::{self, Part};
 use super::visitor::{Clock, Page, Visitor};
 use super::wire::{Destination, Hold, List, Node, Stats};
@@ -23,14 +24,13 @@ pub(super) async fn show(visitor: Visitor) -> Page {
     let asked = futures_util::try_join!(
         api.get::<Stats>("/v1/stats"),
         api.get::<List<Destination>>(&attention),
-        api.get::<List<IgnoredAny>>("/v1/outbound-events?limit=1"),
     );
-    let (stats, destinations, events) = match asked {
+    let (stats, destinations) = match asked {
         Ok(asked) => asked,
         Err(refused) => return Err(visitor.refuse(refused)),
     };
     let nodes = if visitor.is_operator() { api.get::<List<Node>>("/v1/nodes").await.ok() } else { None };
-    let is_new = stats.destinations == 0 || events.items.is_empty();
+    let is_new = stats.destinations == 0 || !has_events(api, &stats).await;
     let content = html! {
         h1 { "Overview" }
         div data-live="overview" {
@@ -57,6 +57,15 @@ pub(super) async fn show(visitor: Visitor) -> Page {
         }
     };
     Ok(layout::page(&visitor, Part::Overview, "Overview", &content))
+}
+
+/// Whether anything was ever published. The store is asked only where nothing was lately.
+async fn has_events(api: &Api, stats: &Stats) -> bool {
+    if stats.queued_events > 0 || stats.last_24h.accepted > 0 {
+        return true;
+    }
+    let events = api.get::<List<IgnoredAny>>("/v1/outbound-events?limit=1").await;
+    events.is_ok_and(|events| !events.items.is_empty())
 }
 
 fn figures(clock: &Clock, stats: &Stats) -> Markup {

@@ -19,7 +19,7 @@ pub(in crate::dashboard) struct Line {
     pub(in crate::dashboard) name: &'static str,
     /// How it is drawn: `one` whole, `two` dashed.
     pub(in crate::dashboard) class: &'static str,
-    /// Its points in order. Where two are further apart than `gap`, it is broken.
+    /// Its points in order.
     pub(in crate::dashboard) points: Vec<(Timestamp, f64)>,
 }
 
