@@ -81,12 +81,17 @@ async fn replay(Posted { visitor, values }: Posted) -> Page {
         let begun: Result<Job, Refused> = visitor.api.post("/v1/replays", &asked).await;
         return match begun {
             Ok(job) => Ok(see(&format!("/dead-letters/jobs/{}?done=started", job.id))),
+            Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
             Err(refused) => page(visitor, &values, &Found::Refused(refused), None).await,
         };
     }
     let asked = request(&visitor.clock, &values, true);
     let counted: Result<DryRun, Refused> = visitor.api.post("/v1/replays", &asked).await;
-    let found = counted.map_or_else(Found::Refused, |counted| Found::Counted(counted.count));
+    let found = match counted {
+        Ok(counted) => Found::Counted(counted.count),
+        Err(refused) if !refused.is_about_form() => return Err(visitor.refuse(refused)),
+        Err(refused) => Found::Refused(refused),
+    };
     page(visitor, &values, &found, None).await
 }
 
@@ -109,10 +114,8 @@ async fn page(visitor: Visitor, values: &Values, found: &Found, done: Option<&st
         section aria-labelledby="jobs" data-live="jobs" {
             h2 #jobs { "Replays" } (job_table(&visitor, &jobs.items))
         }
-        div.columns {
-            (latest(&visitor, "dead_letter", "Given up", &dead, ended.dead_letter))
-            (latest(&visitor, "expired", "Expired: not sent because it was stale", &expired, ended.expired))
-        }
+        (latest(&visitor, "dead_letter", "Given up", &dead, ended.dead_letter))
+        (latest(&visitor, "expired", "Expired: not sent because it was stale", &expired, ended.expired))
     };
     Ok(layout::page(&visitor, Part::DeadLetters, "Dead letters", &content))
 }
@@ -161,7 +164,7 @@ fn latest(visitor: &Visitor, tab: &str, title: &str, list: &List<Delivery>, coun
                 (title) " " span.badge { (words::count(count)) }
             }
             @if list.items.is_empty() { p.empty { "None." } } @else {
-                div.scroll tabindex="0" role="region" aria-label=(title) { table.rows {
+                div.scroll tabindex="0" role="region" aria-label=(title) { table.rows.stack {
                     thead {
                         tr {
                             th scope="col" { "Ended" } th scope="col" { "Event type" }

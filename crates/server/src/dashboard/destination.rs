@@ -74,14 +74,16 @@ impl Facts {
         let (forecast, latency, attempts) =
             (format!("{path}/forecast"), format!("{path}/latency"), format!("{path}/attempts?limit=200"));
         let (holds, notices) = (of("holds"), with_query(&format!("{path}/notices"), [("limit", Some("50"))]));
-        let (forecast, latency, attempts, holds, notices, strip) = futures_util::try_join!(
+        let (forecast, latency, mut attempts, holds, notices, strip) = futures_util::try_join!(
             api.get(&forecast),
             api.get(&latency),
-            api.get(&attempts),
+            api.get::<List<Attempt>>(&attempts),
             api.get(&holds),
             api.get(&notices),
             strip::Strip::ask(api, &visitor.clock, &destination.delivery_schedules),
         )?;
+        // They come in the order in which they ended.
+        attempts.items.sort_by_key(|attempt| std::cmp::Reverse(attempt.started_at));
         Ok(Self { destination, forecast, latency, attempts, holds, notices, strip })
     }
 }

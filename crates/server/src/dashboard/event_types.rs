@@ -237,6 +237,7 @@ async fn save(Posted { visitor, values }: Posted) -> Page {
     };
     match saved {
         Ok(_) => Ok(see("/event-types?done=saved")),
+        Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
         Err(refused) => Ok(form(&visitor, &values, Some(&refused))),
     }
 }

@@ -107,18 +107,17 @@ pub(super) struct Fields<'a> {
 
 impl Fields<'_> {
     /// What is wrong with this field: the API names it, or something inside it.
-    fn fault_of(&self, name: &str) -> Option<&str> {
+    fn fault_of(&self, name: &str) -> Option<String> {
         let fault = self.fault?;
-        let field = fault.field.as_deref()?;
-        let rest = field.strip_prefix(name)?;
-        (rest.is_empty() || rest.starts_with(['.', '['])).then_some(fault.error.as_str())
+        let rest = named(fault)?.strip_prefix(name)?;
+        (rest.is_empty() || rest.starts_with(['.', '['])).then(|| plain(&fault.error))
     }
 
     /// A fault that stands beside no field, at the top.
     pub(super) fn notice(&self) -> Markup {
         html! {
             @if let Some(fault) = self.fault {
-                p.notice.bad role="alert" { strong { "Not saved. " } (fault.error) }
+                p.notice.bad role="alert" { strong { "Not saved. " } (plain(&fault.error)) }
             }
         }
     }
@@ -188,7 +187,8 @@ impl Fields<'_> {
     }
     /// A box to tick.
     pub(super) fn tick(&self, name: &str, label: &str) -> Markup {
-        let fault = self.fault_of(name);
+        // What is wrong within stands beside its own field.
+        let fault = self.fault_of(name).filter(|_| self.fault.and_then(named) == Some(name));
         html! {
             div.field.tick {
                 label {
@@ -213,6 +213,25 @@ impl Fields<'_> {
                 @if let Some(fault) = self.fault_of(name) { small.fault { "✕ " (fault) } }
             }
         }
+    }
+}
+
+/// The field that a fault is about, as forms name it: the rate has one field for its number, whatever its unit.
+fn named(fault: &Refused) -> Option<&str> {
+    match fault.field.as_deref()? {
+        "rate_limit.max_per_minute" => Some("rate_limit.max"),
+        field => Some(field),
+    }
+}
+
+/// A fault in words for people: what the API says of types is for programs.
+fn plain(error: &str) -> String {
+    let of_type = error.split_once(": invalid type: ").or_else(|| error.split_once(": invalid value: "));
+    let expected = error.rsplit_once("expected ").map(|(_, expected)| expected);
+    match (of_type, expected) {
+        (Some((field, _)), Some("u64" | "i64" | "u32" | "u16")) => format!("{field} must be a whole number, 0 or more"),
+        (Some((field, _)), Some("f64")) => format!("{field} must be a number"),
+        _ => error.to_owned(),
     }
 }
 
@@ -241,6 +260,16 @@ mod tests {
         assert!(fields.fault_of("retry_policy.delays_seconds").is_some());
         assert!(fields.fault_of("retry_policy.delays").is_none());
         assert!(fields.fault_of("retry_policy.max_attempts").is_none());
+        assert!(fields.fault_of("retry_policy").is_some());
+        assert!(!fields.tick("retry_policy", "").into_string().contains("fault"), "it is told once");
+        let fault = Refused {
+            error: "`rate_limit.max`: invalid type: string \"x\", expected u64".to_owned(),
+            field: Some("rate_limit.max_per_minute".to_owned()),
+            ..fault.clone()
+        };
+        let fields = Fields { values: &values, fault: Some(&fault) };
+        let said = fields.fault_of("rate_limit.max").unwrap();
+        assert_eq!(said, "`rate_limit.max` must be a whole number, 0 or more");
     }
 
     #[test]

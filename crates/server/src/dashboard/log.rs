@@ -126,7 +126,9 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
                 p.empty {
                     @if found.next_cursor.is_some() {
                         "None on this page; there may be more on the next."
-                    } @else { "No delivery fits." }
+                    } @else if asked.is_filtered() || status != "" || !asked.cursor.is_empty() { "No delivery fits." } @else {
+                        "Nothing was published yet. " a href="/" { "What to do next" }
+                    }
                 }
             }
             @else { (table(&visitor, &found.items)) }
@@ -209,7 +211,7 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
 fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
     let clock = &visitor.clock;
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows {
+        div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows.stack {
             thead {
                 tr {
                     th scope="col" { "Accepted" } th scope="col" { "Status" }
@@ -226,7 +228,7 @@ fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
                 }
                 td.name { (destination(visitor, item)) }
                 td.text { (why(visitor, item)) }
-                td.number {
+                td.number data-label="Attempts" {
                     (item.attempts_used)
                     @if let Some(most) = item.max_attempts { " / " (most) }
                     @if item.attempts_count != item.attempts_used {
@@ -290,7 +292,13 @@ async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let content = html! {
         (head(&visitor, &asked, "events", None))
         div data-live=[asked.cursor.is_empty().then_some("events")] {
-            @if found.items.is_empty() { p.empty { "No event fits." } } @else {
+            @if found.items.is_empty() {
+                p.empty {
+                    @if asked.is_filtered() || !asked.cursor.is_empty() { "No event fits." } @else {
+                        "Nothing was published yet. " a href="/" { "What to do next" }
+                    }
+                }
+            } @else {
                 div.scroll tabindex="0" role="region" aria-label="Events" { table.rows {
                     thead {
                         tr {

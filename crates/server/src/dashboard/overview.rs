@@ -75,7 +75,7 @@ fn figures(clock: &Clock, stats: &Stats) -> Markup {
         dl.figures {
             (ui::figure("Accepted, 24 h", &html! { (words::count(day.accepted)) }, &html! { "deliveries in" }))
             (ui::figure("Delivered, 24 h", &html! { (words::count(day.delivered)) }, &html! { "deliveries out" }))
-            (ui::figure("Success, 24 h", &html! { (rate.map_or("–".to_owned(), words::percent)) }, &html! { "of " (words::count(day.attempts)) " attempts" }))
+            (ui::figure("Success, 24 h", &html! { (rate.map_or("–".to_owned(), words::percent)) }, &html! { "of " (words::plural(day.attempts, "attempt", "attempts")) }))
             (ui::figure("Waiting", &html! { (words::count(stats.queued_events)) }, &html! {
                 @if let Some(at) = stats.oldest_queued_at {
                     "oldest " (ui::countdown(clock, at))
@@ -112,7 +112,7 @@ fn attention_table(clock: &Clock, items: &[Destination]) -> Markup {
         items.iter().filter_map(|item| Some((item, reason(clock, item)?))).collect();
     html! {
         @if rows.is_empty() { p.calm { span.state.good { span.shape aria-hidden="true" { "✓" } " all well" } " No destination is held or failing." } } @else {
-            div.scroll tabindex="0" role="region" aria-label="Needs attention" { table.rows {
+            div.scroll tabindex="0" role="region" aria-label="Needs attention" { table.rows.stack {
                 thead {
                     tr {
                         th scope="col" { "Destination" } th scope="col" { "Status" } th scope="col" { "Why" }
@@ -123,7 +123,7 @@ fn attention_table(clock: &Clock, items: &[Destination]) -> Markup {
                     th scope="row" { a href={ "/destinations/" (item.id) } { (item.name) } }
                     td { (ui::state(&item.status)) }
                     td.text { (why) }
-                    td.number { (words::count(item.queued_events)) }
+                    td.number data-label="Queue" { (words::count(item.queued_events)) }
                 } } }
             } }
             p { a href="/destinations?sort=attention" { "All destinations, by need of attention" } }

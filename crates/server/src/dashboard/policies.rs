@@ -108,11 +108,13 @@ pub(super) fn retry(values: &Values) -> Value {
         return Value::Null;
     }
     let delays: Vec<Value> = values.words("retry_policy.delays_seconds").into_iter().map(number).collect();
-    json!({
-        "max_attempts": values.number("retry_policy.max_attempts"),
-        "delays_seconds": delays,
-        "jitter": values.some("retry_policy.jitter"),
-    })
+    let said = [
+        ("max_attempts", values.number("retry_policy.max_attempts")),
+        ("delays_seconds", if delays.is_empty() { Value::Null } else { delays.into() }),
+        ("jitter", values.some("retry_policy.jitter").into()),
+    ];
+    // What is left empty is the default.
+    said.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// What it says of the breaker.

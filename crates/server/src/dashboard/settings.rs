@@ -167,6 +167,7 @@ async fn save(Posted { visitor, values }: Posted) -> Page {
     let version = values.get("version").parse().ok();
     match visitor.api.change(Method::PATCH, "/v1/settings", &patch, version).await {
         Ok(_) => Ok(see("/settings?done=saved")),
+        Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
         Err(refused) => {
             let fault = Fault::Settings(values, defaults::within(refused));
             page(visitor, Some(fault), &html! {}).await
@@ -243,6 +244,8 @@ async fn make(Posted { mut visitor, values }: Posted) -> Page {
             let first = html! { @if let Some(text) = &key.api_key { (ui::secret(&format!("The new key “{}”", key.name), text)) } };
             page(visitor, None, &first).await
         }
+        // Whoever may make keys, but not this one, chooses another role.
+        Err(refused) if !refused.is_about_form() && !visitor.may_own() => Err(visitor.refuse(refused)),
         Err(refused) => page(visitor, Some(Fault::Key(values, refused)), &html! {}).await,
     }
 }

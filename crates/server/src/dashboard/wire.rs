@@ -248,6 +248,8 @@ pub(super) struct Moment {
     pub(super) status: String,
     #[serde(default)]
     pub(super) retry_at: Option<At>,
+    #[serde(default)]
+    pub(super) lasts: bool,
     pub(super) detail: String,
 }
 

@@ -137,18 +137,18 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// A rate in the unit in which it is at least one: `600 a minute`, `4 an hour`.
+/// A rate in the unit in which it is at least one: `600/min`, `4/h`.
 pub(super) fn rate(per_minute: f64) -> String {
-    let units = [(1.0, "a minute"), (60.0, "an hour"), (1_440.0, "a day")];
+    let units = [(1.0, "min"), (60.0, "h"), (1_440.0, "day")];
     let fits = |(minutes, _): &&(f64, &str)| per_minute * minutes >= 0.95;
     let (minutes, unit) = units.iter().find(fits).unwrap_or(&units[2]);
     let number = per_minute * minutes;
     if number < 9.95 && (number - number.round()).abs() > 0.05 {
-        return format!("{number:.1} {unit}");
+        return format!("{number:.1}/{unit}");
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is small and not negative")]
     let whole = number.round() as u64;
-    format!("{} {unit}", count(whole))
+    format!("{}/{unit}", count(whole))
 }
 
 /// `1.2 MB`.
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!([short(0.5), short(7.0), short(1_500.0), short(2e6)], ["0.5", "7", "1.5k", "2M"]);
         let rates = [10_000.0, 6.0, 1.5, 0.5, 10.0 / 1_440.0, 0.0];
         let rates = rates.map(rate);
-        assert_eq!(rates, ["10,000 a minute", "6 a minute", "1.5 a minute", "30 an hour", "10 a day", "0 a day"]);
+        assert_eq!(rates, ["10,000/min", "6/min", "1.5/min", "30/h", "10/day", "0/day"]);
         let now = Timestamp::from_millis(1_000_000);
         assert_eq!(from_now(now, now + Millis::minutes(5)), "in 5 min");
         assert_eq!(from_now(now, now - Millis::new(12_100)), "12 s ago");

@@ -48,7 +48,7 @@ async fn defaults_are_a_form_with_the_faults_of_the_api() {
     browser.fill("max_age_seconds", "3600").await;
     browser.press("Save").await;
     browser.reads("[name='max_age_seconds']", "").await;
-    until(secs(30), "the others are gone", async || {
+    until(secs(60), "the others are gone", async || {
         server.get("/v1/settings").await.expect(200)["defaults"] == json!({"max_age_seconds": 3600})
     })
     .await;
@@ -69,7 +69,7 @@ async fn an_attempt_shows_its_request_as_it_was_sent_and_no_secret() {
     .await;
     let event =
         publish(&server, json!({"event_type": "order.paid", "payload": {"n": 1}, "ttl_seconds": 3600})).await;
-    until(secs(30), "it is given up", async || {
+    until(secs(60), "it is given up", async || {
         server.get("/v1/deliveries?status=dead_letter&total=true").await.expect(200)["total"] == 1
     })
     .await;
@@ -122,7 +122,7 @@ async fn charts_show_what_was_before_a_restart() {
     for number in 0..5 {
         publish(&server, json!({"event_type": "a.b", "payload": {"n": number}})).await;
     }
-    until(secs(30), "all are delivered", async || {
+    until(secs(60), "all are delivered", async || {
         server.get("/v1/stats").await.expect(200)["last_24h"]["delivered"] == 5
     })
     .await;

@@ -75,9 +75,11 @@ pub(super) async fn forecast(
     let own = if queued_events > 0 { app.engine.store().last_due(no).await? } else { None };
     let drained_at = opens_at.filter(|_| queued_events > 0).map(|opens| {
         let sent = gate::estimate(now, opens, queued_events - 1, exchange(&state), &policy, &state);
-        let sent = gate::through_quiet_hours(opens, sent, &policy);
+        // Windows that are for some types only are left out.
+        let mask = policy.quiet.mask_without_type();
+        let sent = gate::through_quiet_hours(opens, sent, &policy, mask);
         // The last that waits for a time of its own goes then, or when the night is over into which that falls.
-        let own = own.map(|at| policy.quiet.release(policy.quiet.mask_without_type(), at).unwrap_or(at));
+        let own = own.map(|at| policy.quiet.release(mask, at).unwrap_or(at));
         sent.max(own.unwrap_or(sent))
     });
     Ok(ok(Forecast { queued_events, opens_at, drained_at, waits_for }))

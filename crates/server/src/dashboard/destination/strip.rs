@@ -50,10 +50,10 @@ impl Strip {
         html! {
             figure.chart tabindex="0" aria-label="Quiet windows" {
                 svg viewBox={ "0 0 " (WIDTH) " " (bottom + 22.0) } role="img" aria-label=(self.summary(clock)) {
+                    (axis.ticks(clock, 8.0, bottom))
                     @for (place, (window, intervals)) in self.rows.iter().enumerate() {
                         (row(&axis, 8.0 + ROW * place as f64, window, intervals))
                     }
-                    (axis.ticks(clock, 8.0, bottom))
                     text.label x=(LEFT - 8.0) y=(px(bottom + 12.0)) text-anchor="end" {
                         "your time, " (viewer)
                     }
