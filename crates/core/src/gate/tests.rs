@@ -381,7 +381,11 @@ fn the_estimate_counts_the_tokens_and_turns_of_those_before() {
     assert_eq!(when(&case, 9_999), 97 * 60_000 + 30_000, "the last of ten thousand");
     let night = Millis::minutes(330);
     let later = estimate(now(0), at(0) + night, 9_999, exchange, &case.policy, &case.lane);
-    assert_eq!(later - at(0) - night, Millis::new(when(&case, 9_999)), "a night saves up no more than the burst");
+    assert_eq!(
+        later - at(0) - night,
+        Millis::new(when(&case, 9_999)),
+        "a night saves up no more than the burst"
+    );
 }
 
 #[test]

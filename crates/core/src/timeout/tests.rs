@@ -143,7 +143,7 @@ fn the_next_step_is_taken_when_and_as_it_was_told() {
     assert_eq!(bench.report().next_step, None, "nothing was computed yet");
     bench.wait(Millis::days(1));
     bench.recompute();
-    for shorter in [5_625, 4_219, 3_164] {
+    for shorter in [5_625, 4_218, 3_163] {
         let told = bench.report().next_step.expect("there is more to shorten");
         assert_eq!(told.to.get(), shorter);
         while bench.now + Millis::days(1) < told.at {

@@ -83,7 +83,8 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
 /// What a field for a moment holds, as an instant: it is by the viewer's clock. What is none, and what names its zone, goes on as
 /// it is.
 pub(super) fn instant(clock: &Clock, text: &str) -> String {
-    let bare = |(_, time): &(&str, &str)| time.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
+    let bare =
+        |(_, time): &(&str, &str)| time.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
     let local = text.split_once('T').filter(bare).and_then(|_| text.parse::<jiff::civil::DateTime>().ok());
     let zoned = local.and_then(|local| local.to_zoned(clock.zone.clone()).ok());
     zoned.map_or_else(|| text.to_owned(), |zoned| zoned.timestamp().to_string())
@@ -229,7 +230,9 @@ fn plain(error: &str) -> String {
     let of_type = error.split_once(": invalid type: ").or_else(|| error.split_once(": invalid value: "));
     let expected = error.rsplit_once("expected ").map(|(_, expected)| expected);
     match (of_type, expected) {
-        (Some((field, _)), Some("u64" | "i64" | "u32" | "u16")) => format!("{field} must be a whole number, 0 or more"),
+        (Some((field, _)), Some("u64" | "i64" | "u32" | "u16")) => {
+            format!("{field} must be a whole number, 0 or more")
+        }
         (Some((field, _)), Some("f64")) => format!("{field} must be a number"),
         _ => error.to_owned(),
     }

@@ -21,10 +21,8 @@ const POOR: f64 = 0.9;
 pub(super) async fn show(visitor: Visitor) -> Page {
     let api = &visitor.api;
     let attention = format!("/v1/destinations?sort=attention&limit={MOST}");
-    let asked = futures_util::try_join!(
-        api.get::<Stats>("/v1/stats"),
-        api.get::<List<Destination>>(&attention),
-    );
+    let asked =
+        futures_util::try_join!(api.get::<Stats>("/v1/stats"), api.get::<List<Destination>>(&attention),);
     let (stats, destinations) = match asked {
         Ok(asked) => asked,
         Err(refused) => return Err(visitor.refuse(refused)),

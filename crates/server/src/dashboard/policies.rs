@@ -114,7 +114,10 @@ pub(super) fn retry(values: &Values) -> Value {
         ("jitter", values.some("retry_policy.jitter").into()),
     ];
     // What is left empty is the default.
-    said.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)).collect()
+    said.into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// What it says of the breaker.

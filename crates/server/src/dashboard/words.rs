@@ -146,7 +146,11 @@ pub(super) fn rate(per_minute: f64) -> String {
     if number < 9.95 && (number - number.round()).abs() > 0.05 {
         return format!("{number:.1}/{unit}");
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is small and not negative")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is small and not negative"
+    )]
     let whole = number.round() as u64;
     format!("{}/{unit}", count(whole))
 }

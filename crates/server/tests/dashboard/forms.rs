@@ -145,3 +145,44 @@ async fn charts_show_what_was_before_a_restart() {
     browser.reads("section[aria-labelledby=hour] .note", "This node started").await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_description_keeps_what_its_form_was_not_asked_to_change() {
+    let server = Server::start(&[]).await;
+    let retry = json!({"max_attempts": 3, "delays_seconds": [5, 10], "jitter": "none"});
+    let written = json!({"description": "Stock.", "retry_policy": retry, "priority": 4});
+    server.put("/v1/event-types/stock.*", written).await.expect(201);
+    let browser = Browser::open(&server.base_url).await;
+    browser.sign_in(&server.key).await;
+    browser.go("/event-types").await;
+    browser.press("Edit").await;
+    browser.fill("description", "Stock has changed.").await;
+    browser.fill("retry_policy.max_attempts", "many").await;
+    browser.press("Save").await;
+    browser.reads("#f-retry-policy-max-attempts-fault", "must be a whole number").await;
+    browser.fill("retry_policy.max_attempts", "4").await;
+    browser.press("Save").await;
+    browser.reads(".notice", "Saved").await;
+    let now = server.get("/v1/event-types/stock.*").await.expect(200);
+    let retry = json!({"max_attempts": 4, "delays_seconds": [5, 10], "jitter": "none"});
+    assert_eq!((&now["retry_policy"], &now["priority"]), (&retry, &json!(4)));
+    assert_eq!(now["description"], "Stock has changed.");
+    browser.go("/event-types/edit").await;
+    browser.press("Save").await;
+    browser.reads("#f-event-type-fault", "has a name").await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_somebody_else_changed_meanwhile_are_not_overruled() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::open(&server.base_url).await;
+    browser.sign_in(&server.key).await;
+    browser.go("/settings").await;
+    server.patch("/v1/settings", json!({"paused": true})).await.expect(200);
+    browser.fill("max_queued_events", "1000").await;
+    browser.press("Save").await;
+    browser.reads(".notice.bad", "changed meanwhile").await;
+    let now = server.get("/v1/settings").await.expect(200);
+    assert_eq!((&now["paused"], &now["max_queued_events"]), (&json!(true), &Value::Null));
+}

@@ -218,7 +218,12 @@ fn begins(now: Timestamp, explanation: &Explanation) -> Timestamp {
         let counted = matches!(view.hold, Some(Hold::RateLimited { .. } | Hold::AtCapacity { .. }));
         !own && !counted
     };
-    explanation.gates.iter().filter(of_destination).filter_map(gate::GateView::until).fold(now, Timestamp::max)
+    explanation
+        .gates
+        .iter()
+        .filter(of_destination)
+        .filter_map(gate::GateView::until)
+        .fold(now, Timestamp::max)
 }
 
 /// What an exchange with this destination takes: the median of the last days.

@@ -40,17 +40,16 @@ pub(super) fn draw(visitor: &Visitor, lanes: &[Lane]) -> Markup {
     }
 }
 
+/// Where the picture of a lane ends: with it, or now, or when it is expected to go if that is soon.
 fn end(lane: &Lane, now: Timestamp) -> Timestamp {
-    let expected = lane.explanation.as_ref().and_then(|explanation| explanation.estimated_at);
+    let delivery = &lane.story.delivery;
+    if let Some(at) = delivery.finished_at {
+        return at.0;
+    }
     // A wait of hours would make a point of all that happened.
-    let soon = expected
-        .map(|at| at.0)
-        .filter(|at| *at - now < (now - lane.story.delivery.created_at.0).max(SHORTEST).scaled(2, 1));
-    lane.story
-        .delivery
-        .finished_at
-        .map_or(now, |at| at.0)
-        .max(soon.unwrap_or(now).min(now + Millis::hours(24)))
+    let soon = (now - delivery.created_at.0).max(SHORTEST).scaled(2, 1);
+    let expected = lane.explanation.as_ref().and_then(|explanation| explanation.estimated_at);
+    expected.map(|at| at.0).filter(|at| *at - now < soon).map_or(now, |at| at.max(now))
 }
 
 fn row(visitor: &Visitor, axis: &TimeAxis, top: f64, lane: &Lane) -> Markup {
@@ -101,7 +100,12 @@ fn waits(lane: &Lane, over: Timestamp) -> Vec<Wait<'_>> {
         (moment.at.0 < over - JUST_NOW || until <= over).then_some(until)
     };
     let told = story.timeline.iter().filter_map(|moment| {
-        Some(Wait { from: moment.at.0, until: of_moment(moment)?, word: &moment.status, detail: &moment.detail })
+        Some(Wait {
+            from: moment.at.0,
+            until: of_moment(moment)?,
+            word: &moment.status,
+            detail: &moment.detail,
+        })
     });
     let last = story.attempts.last().filter(|_| story.delivery.status == "retry_scheduled");
     let own = last.map(|last| Wait {

@@ -64,8 +64,9 @@ pub(super) fn day(clock: &Clock, stats: &Stats) -> Markup {
 
 fn three(clock: &Clock, steps: &[(Timestamp, Step)], length: Millis) -> Markup {
     let span = (clock.now - length, clock.now);
-    let happened =
-        steps.iter().any(|(_, step)| step.accepted + step.delivered > 0.0 || step.success.is_some() || step.events > Some(0.0));
+    let happened = steps.iter().any(|(_, step)| {
+        step.accepted + step.delivered > 0.0 || step.success.is_some() || step.events > Some(0.0)
+    });
     let steps = if happened { steps } else { &[] };
     let each = |value: fn(&Step) -> f64| steps.iter().map(|(start, step)| (*start, value(step))).collect();
     let some = |value: fn(&Step) -> Option<f64>| {
