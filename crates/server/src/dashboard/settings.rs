@@ -193,7 +193,7 @@ fn patch(settings: &Settings, values: &Values) -> Value {
 fn table(visitor: &Visitor, keys: &[Key]) -> Markup {
     let clock = &visitor.clock;
     html! {
-        div.scroll tabindex="0" role="region" aria-label="API keys" { table.rows {
+        div.scroll tabindex="0" role="region" aria-label="API keys" { table.rows.stack {
             thead {
                 tr {
                     th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "Begins with" }
@@ -205,8 +205,8 @@ fn table(visitor: &Visitor, keys: &[Key]) -> Markup {
                 th scope="row" { (key.name) }
                 td { (key.role) }
                 td { code { (key.prefix) "…" } }
-                td { (ui::moment(clock, key.created_at)) }
-                td { @if let Some(at) = key.expires_at { (ui::moment(clock, at)) } @else { "never" } }
+                td data-label="made" { (ui::moment(clock, key.created_at)) }
+                td data-label="ends" { @if let Some(at) = key.expires_at { (ui::moment(clock, at)) } @else { "never" } }
                 td { @if visitor.caller.key.to_string() == key.id { small { "you are using it" } } @else { (ui::action(visitor, &format!("/settings/keys/{}/revoke", key.id), "Revoke", &[])) } }
             } } }
         } }
