@@ -217,7 +217,9 @@ fn job_table(visitor: &Visitor, jobs: &[Job]) -> Markup {
 fn asked(job: &Job) -> String {
     let filter = job.request["filter"].as_object().cloned().unwrap_or_default();
     let part = |(name, value): (&String, &Value)| {
-        format!("{} {}", name.replace('_', " "), value.as_str().unwrap_or_default())
+        let value = value.as_str().unwrap_or_default();
+        let shown = if name == "status" { words::state(value).2 } else { value.to_owned() };
+        format!("{} {shown}", name.replace('_', " "))
     };
     let parts: Vec<String> = filter.iter().map(part).collect();
     if parts.is_empty() { "everything given up or expired".to_owned() } else { parts.join(", ") }
