@@ -7,8 +7,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::ask::with_query;
+use super::form::instant;
 use super::layout::{self, Part};
-use super::visitor::{Page, Visitor};
+use super::visitor::{Clock, Page, Visitor};
 use super::wire::{At, Delivery, Ended, Event, List};
 use super::{Dashboard, ui, words};
 use crate::auth::Role;
@@ -82,8 +83,8 @@ impl Asked {
         let own = [("tab", tab), ("cursor", cursor)];
         with_query(base, own.into_iter().chain(self.filters()).map(|(name, value)| (name, Some(value))))
     }
-    fn api(&self, status: &str) -> String {
-        let (from, to) = (instant(&self.from), instant(&self.to));
+    fn api(&self, clock: &Clock, status: &str) -> String {
+        let (from, to) = (instant(clock, &self.from), instant(clock, &self.to));
         let all = [
             ("status", status),
             ("destination_id", &self.destination),
@@ -100,15 +101,9 @@ impl Asked {
     }
 }
 
-/// What a field for a moment holds is taken as UTC; a whole time is left as it is.
-fn instant(text: &str) -> String {
-    let bare = text.len() == "2026-04-23T14:32".len() && !text.ends_with('Z');
-    if bare { format!("{text}:00Z") } else { text.to_owned() }
-}
-
 async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let (tab, status) = asked.tab();
-    let found: List<Delivery> = match visitor.api.get(&asked.api(status)).await {
+    let found: List<Delivery> = match visitor.api.get(&asked.api(&visitor.clock, status)).await {
         Ok(found) => found,
         Err(refused) if refused.status.is_client_error() && visitor.caller.role.permits(Role::Viewer) => {
             let content =
@@ -131,7 +126,9 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
                 p.empty {
                     @if found.next_cursor.is_some() {
                         "None on this page; there may be more on the next."
-                    } @else { "No delivery fits." }
+                    } @else if asked.is_filtered() || status != "" || !asked.cursor.is_empty() { "No delivery fits." } @else {
+                        "Nothing was published yet. " a href="/" { "What to do next" }
+                    }
                 }
             }
             @else { (table(&visitor, &found.items)) }
@@ -147,6 +144,7 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
         ("expired", Some(ended)) => Some(words::count(ended.expired)),
         _ => None,
     };
+    let zone = visitor.clock.zone_name();
     html! {
         h1 { "Log" }
         nav.tabs aria-label="By status" data-live="tabs" {
@@ -179,11 +177,12 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
                 }
             }
             div.field {
-                label for="from" { "From (UTC)" }
+                label for="from" { "From (" (zone) ")" }
                 input id="from" name="from" type="datetime-local" value=(asked.from);
             }
             div.field {
-                label for="to" { "To (UTC)" } input id="to" name="to" type="datetime-local" value=(asked.to);
+                label for="to" { "To (" (zone) ")" }
+                input id="to" name="to" type="datetime-local" value=(asked.to);
             }
             div.field {
                 label for="external_id" { "Your event id" }
@@ -212,7 +211,7 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
 fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
     let clock = &visitor.clock;
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows {
+        div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows.stack {
             thead {
                 tr {
                     th scope="col" { "Accepted" } th scope="col" { "Status" }
@@ -229,7 +228,7 @@ fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
                 }
                 td.name { (destination(visitor, item)) }
                 td.text { (why(visitor, item)) }
-                td.number {
+                td.number data-label="Attempts" {
                     (item.attempts_used)
                     @if let Some(most) = item.max_attempts { " / " (most) }
                     @if item.attempts_count != item.attempts_used {
@@ -267,7 +266,7 @@ pub(super) fn why(visitor: &Visitor, item: &Delivery) -> Markup {
 }
 
 async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
-    let (from, to) = (instant(&asked.from), instant(&asked.to));
+    let (from, to) = (instant(&visitor.clock, &asked.from), instant(&visitor.clock, &asked.to));
     let all = [
         ("event_type", asked.event_type.as_str()),
         ("from", &from),
@@ -280,6 +279,10 @@ async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let path = with_query("/v1/outbound-events", all.map(|(name, value)| (name, Some(value))));
     let found: List<Event> = match visitor.api.get(&path).await {
         Ok(found) => found,
+        Err(refused) if refused.status.is_client_error() && visitor.caller.role.permits(Role::Viewer) => {
+            let content = html! { (head(&visitor, &asked, "events", None)) p.notice.bad role="alert" { (refused.error) } };
+            return Ok(layout::page(&visitor, Part::Log, "Events", &content));
+        }
         Err(refused) => return Err(visitor.refuse(refused)),
     };
     let next = found.next_cursor.as_deref().map(|cursor| asked.page("/log/events", "events", cursor));
@@ -289,7 +292,13 @@ async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let content = html! {
         (head(&visitor, &asked, "events", None))
         div data-live=[asked.cursor.is_empty().then_some("events")] {
-            @if found.items.is_empty() { p.empty { "No event fits." } } @else {
+            @if found.items.is_empty() {
+                p.empty {
+                    @if asked.is_filtered() || !asked.cursor.is_empty() { "No event fits." } @else {
+                        "Nothing was published yet. " a href="/" { "What to do next" }
+                    }
+                }
+            } @else {
                 div.scroll tabindex="0" role="region" aria-label="Events" { table.rows {
                     thead {
                         tr {
