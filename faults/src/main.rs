@@ -17,6 +17,7 @@ mod run;
 mod sampler;
 mod scenario;
 mod server;
+mod tracer;
 mod world;
 
 use std::fs;

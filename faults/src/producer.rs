@@ -35,17 +35,24 @@ pub(crate) struct Load {
     pub(crate) pace: Duration,
     /// Whether events may have a time to live: not under a faked clock.
     pub(crate) brief: bool,
+    /// Requests of each producer; none: until the ledger is closed.
+    pub(crate) requests: Option<u64>,
 }
 
 impl Load {
     /// Enough to have something in flight at any time.
     pub(crate) const fn usual() -> Self {
-        Self { producers: 3, batch: 8, pace: millis(4), brief: true }
+        Self { producers: 3, batch: 8, pace: millis(4), brief: true, requests: None }
+    }
+
+    /// Some requests, and no more.
+    pub(crate) const fn little(requests: u64) -> Self {
+        Self { producers: 1, batch: 3, pace: Duration::ZERO, brief: false, requests: Some(requests) }
     }
 
     /// As much as is accepted.
     pub(crate) const fn heavy() -> Self {
-        Self { producers: 3, batch: 400, pace: Duration::ZERO, brief: true }
+        Self { producers: 3, batch: 400, pace: Duration::ZERO, brief: true, requests: None }
     }
 }
 
@@ -91,12 +98,14 @@ struct Producer {
 
 impl Producer {
     async fn run(mut self) {
-        while self.desk.ledger.is_open() {
+        let mut left = self.desk.load.requests.unwrap_or(u64::MAX);
+        while left > 0 && self.desk.ledger.is_open() {
             let Some(request) = self.next_request() else {
                 pass(millis(10)).await;
                 continue;
             };
             self.publish(&request).await;
+            left -= 1;
             if !self.desk.load.pace.is_zero() {
                 pass(self.desk.load.pace).await;
             }
@@ -203,7 +212,8 @@ impl Producer {
     }
 
     fn ordered_name(&mut self) -> Option<&'static str> {
-        let name = if self.dice.one_in(2) { "keyed" } else { "fifo" };
+        let keyed = self.desk.world.find("keyed").is_some() && self.dice.one_in(2);
+        let name = if keyed { "keyed" } else { "fifo" };
         self.takes(name, 60).then_some(name)
     }
 

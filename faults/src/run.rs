@@ -93,12 +93,28 @@ impl Run {
         self.world.drained().await
     }
 
-    /// What is under way is published to its end, and nothing more.
-    pub(crate) async fn stop_producing(&mut self) -> Result<()> {
-        self.ledger.close();
+    /// Whether producers with a number of requests have made them all.
+    pub(crate) fn has_published(&self) -> bool {
+        self.producers.iter().all(tokio::task::JoinHandle::is_finished)
+    }
+
+    /// Waits for producers with a number of requests.
+    pub(crate) async fn published(&mut self) -> Result<()> {
         for producer in self.producers.drain(..) {
             producer.await.context("a producer failed")?;
         }
+        Ok(())
+    }
+
+    /// Whether nothing waits and nothing is in flight, as far as the server says so.
+    pub(crate) async fn is_at_rest(&self) -> bool {
+        self.world.come_to_rest(&self.server.client, Duration::ZERO).await.is_ok()
+    }
+
+    /// What is under way is published to its end, and nothing more.
+    pub(crate) async fn stop_producing(&mut self) -> Result<()> {
+        self.ledger.close();
+        self.published().await?;
         let strange = self.ledger.strange_things();
         ensure!(strange.is_empty(), "{} strange answers, such as: {}", strange.len(), strange[0]);
         Ok(())

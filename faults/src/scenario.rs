@@ -3,6 +3,7 @@
 mod calm;
 mod kill;
 mod sigterm;
+mod syscalls;
 
 use anyhow::{Context, Result};
 use futures_util::future::LocalBoxFuture;
@@ -21,7 +22,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them, in the order in which they run.
-const ALL: &[&Scenario] = &[&calm::SCENARIO, &kill::SCENARIO, &sigterm::SCENARIO];
+const ALL: &[&Scenario] = &[&calm::SCENARIO, &kill::SCENARIO, &sigterm::SCENARIO, &syscalls::SCENARIO];
 
 /// Those with these names; without any, all.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>> {

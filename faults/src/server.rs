@@ -142,6 +142,11 @@ impl Server {
         Ok(child.try_wait()?)
     }
 
+    /// Whether it does not run any more.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.ended(), Ok(None))
+    }
+
     /// Waits until it has ended by itself.
     pub(crate) async fn end(&mut self, bound: Duration) -> Result<ExitStatus> {
         let began = now();
@@ -167,31 +172,33 @@ impl Server {
     }
 
     fn end_now(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
         self.process.store(0, Ordering::Relaxed);
-        if let Some(pid) = server_pid(child.id()) {
+        if let Some(pid) = self.pid() {
             let _ = kill_process(pid, Signal::KILL);
         }
+        let Some(mut child) = self.child.take() else { return };
         // A tracer is left to see the end of what it traces; without one this is the server itself.
         let _ = child.kill();
         let _ = child.wait();
     }
 
     /// Asks it to leave.
-    pub(crate) fn terminate(&self) -> Result<()> {
+    pub(crate) fn terminate(&mut self) -> Result<()> {
         self.history.fault("stop", &json!({}));
         self.signal(Signal::TERM)
     }
 
     /// Sends a signal to the server itself.
-    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+    pub(crate) fn signal(&mut self, signal: Signal) -> Result<()> {
         let pid = self.pid().context("it does not run")?;
         kill_process(pid, signal).context("it does not run")
     }
 
-    /// Its process id, behind whatever it runs inside of.
-    pub(crate) fn pid(&self) -> Option<Pid> {
-        server_pid(self.child.as_ref()?.id())
+    /// Its process id, behind whatever it runs inside of. The number of one that has ended may be somebody else's.
+    fn pid(&mut self) -> Option<Pid> {
+        let child = self.child.as_mut()?;
+        let runs = matches!(child.try_wait(), Ok(None));
+        if runs { server_pid(child.id()) } else { None }
     }
 
     /// What it has logged so far, in all its lives.

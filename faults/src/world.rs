@@ -75,12 +75,12 @@ impl World {
             destinations.push(Destination { name, id, receiver, shown });
         }
         let world = Self { destinations, history: history.clone(), seed };
-        world.write(true)?;
+        world.write()?;
         Ok(world)
     }
 
-    /// Writes `world.json`. With a faked clock there is no fixed way from one clock to the other.
-    pub(crate) fn write(&self, true_clock: bool) -> Result<()> {
+    /// Writes `world.json`.
+    fn write(&self) -> Result<()> {
         let offset = wall_ms() - i64::try_from(nanos() / 1_000_000)?;
         let destinations: Vec<Value> = self
             .destinations
@@ -94,7 +94,7 @@ impl World {
         self.history.world(&json!({
             "seed": self.seed,
             "jitter_ms": JITTER_MS,
-            "mono_to_wall_ms": true_clock.then_some(offset),
+            "mono_to_wall_ms": offset,
             "destinations": destinations,
         }))
     }
@@ -183,7 +183,7 @@ fn specs() -> Vec<Spec> {
 
 fn behaviour(name: &str, asked: Asked<'_>) -> Reply {
     match name {
-        "slow" => Reply::status(200).after(secs(8)),
+        "slow" => Reply::status(200).after(secs(5)),
         "narrow" => Reply::status(200).after(millis(20)),
         "fifo" | "keyed" => Reply::status(200).after(millis(3)),
         // A third of the events fails at first.
