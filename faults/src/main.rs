@@ -4,11 +4,13 @@
 
 mod client;
 mod clock;
+mod database;
 mod dice;
 mod dump;
 mod history;
 mod judge;
 mod ledger;
+mod mounts;
 mod producer;
 mod receiver;
 mod report;
@@ -72,8 +74,14 @@ struct Cli {
     directory: Option<PathBuf>,
 }
 
-fn main() -> Result<ExitCode> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    run(&Cli::parse()).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+fn run(cli: &Cli) -> Result<ExitCode> {
     let chosen = scenario::chosen(&cli.only)?;
     if cli.list {
         for scenario in chosen {
@@ -86,7 +94,7 @@ fn main() -> Result<ExitCode> {
         let (mut stop, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         // What a scenario has started ends when it is dropped: processes, mounts, loop devices.
         tokio::select! {
-            ended = all(&cli, &chosen) => ended,
+            ended = all(cli, &chosen) => ended,
             _ = stop.recv() => bail!("stopped by a signal"),
             _ = interrupt.recv() => bail!("stopped by a signal"),
         }

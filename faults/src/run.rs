@@ -33,12 +33,14 @@ pub(crate) struct Setting {
     pub(crate) launch: Launch,
     /// Where the data are, if not beside the histories.
     pub(crate) data_dir: Option<PathBuf>,
+    /// Another server than the one under test.
+    pub(crate) binary: Option<PathBuf>,
 }
 
 impl Setting {
     /// The usual one.
     pub(crate) fn new(name: &str, cast: Cast) -> Self {
-        Self { name: name.to_owned(), cast, launch: Launch::plain(), data_dir: None }
+        Self { name: name.to_owned(), cast, launch: Launch::plain(), data_dir: None, binary: None }
     }
 }
 
@@ -60,7 +62,7 @@ impl Run {
         fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
         let history = Arc::new(History::begin(&home)?);
         let data_dir = setting.data_dir.unwrap_or_else(|| home.join("data"));
-        let mut server = Server::new(&rig.binary, &home, &data_dir, &history)?;
+        let mut server = Server::new(setting.binary.as_deref().unwrap_or(&rig.binary), &home, &data_dir, &history)?;
         server.start(&setting.launch).await?;
         let world = Arc::new(World::build(&server.client, &history, setting.cast, rig.seed).await?);
         let sampler = Sampler::start(&history, server.process());

@@ -2,6 +2,7 @@
 
 mod calm;
 mod kill;
+mod power_cut;
 mod sigterm;
 mod syscalls;
 
@@ -22,7 +23,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them, in the order in which they run.
-const ALL: &[&Scenario] = &[&calm::SCENARIO, &kill::SCENARIO, &sigterm::SCENARIO, &syscalls::SCENARIO];
+const ALL: &[&Scenario] = &[&calm::SCENARIO, &kill::SCENARIO, &sigterm::SCENARIO, &syscalls::SCENARIO, &power_cut::SCENARIO];
 
 /// Those with these names; without any, all.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>> {
