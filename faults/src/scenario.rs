@@ -1,9 +1,15 @@
 //! The scenarios, one file each: what is done to a server, and what must hold besides what its histories tell.
 
 mod calm;
+mod crash_loop;
+mod disk_full;
+mod fsync_error;
 mod kill;
 mod power_cut;
+mod schema;
+mod second_process;
 mod sigterm;
+mod slow_disk;
 mod syscalls;
 
 use anyhow::{Context, Result};
@@ -23,7 +29,19 @@ pub(crate) struct Scenario {
 }
 
 /// All of them, in the order in which they run.
-const ALL: &[&Scenario] = &[&calm::SCENARIO, &kill::SCENARIO, &sigterm::SCENARIO, &syscalls::SCENARIO, &power_cut::SCENARIO];
+const ALL: &[&Scenario] = &[
+    &calm::SCENARIO,
+    &kill::SCENARIO,
+    &syscalls::SCENARIO,
+    &crash_loop::SCENARIO,
+    &power_cut::SCENARIO,
+    &fsync_error::SCENARIO,
+    &disk_full::SCENARIO,
+    &slow_disk::SCENARIO,
+    &second_process::SCENARIO,
+    &sigterm::SCENARIO,
+    &schema::SCENARIO,
+];
 
 /// Those with these names; without any, all.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>> {

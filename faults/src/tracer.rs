@@ -19,6 +19,8 @@ pub(crate) struct Injection {
 /// Where the traced calls are written down.
 pub(crate) struct Tracer {
     log: PathBuf,
+    /// Only calls for this file count.
+    file: Option<PathBuf>,
 }
 
 impl Tracer {
@@ -32,7 +34,12 @@ impl Tracer {
 
     /// The calls are noted in a file of this directory.
     pub(crate) fn new(home: &Path) -> Self {
-        Self { log: home.join("calls") }
+        Self { log: home.join("calls"), file: None }
+    }
+
+    /// Only calls for this file count.
+    pub(crate) fn only_file(self, path: &Path) -> Self {
+        Self { file: Some(path.to_owned()), ..self }
     }
 
     /// How to start a server inside it.
@@ -40,7 +47,10 @@ impl Tracer {
         let Injection { calls, what } = injection;
         let log = self.log.display().to_string();
         let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{what}"));
-        Launch::inside(&["strace", "-f", "-y", "-qq", "-o", &log, "-e", &trace, "-e", &inject])
+        let mut words = vec!["strace", "-f", "-y", "-qq", "-o", &log, "-e", &trace, "-e", &inject];
+        let file = self.file.as_ref().map(|path| path.display().to_string());
+        words.extend(file.iter().flat_map(|path| ["-P", path]));
+        Launch::inside(&words)
     }
 
     /// The calls that something was done to.
