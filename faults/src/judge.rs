@@ -1,57 +1,45 @@
-//! Judges a run by its histories.
+//! Has the checker judge a run by its histories.
 
-use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Result, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result, ensure};
+use tidegate_checker::{Verdict, judge_all, table};
 
 use crate::rig::Rig;
 
-/// What does not hold, by the names of the invariants.
+/// Promises that a run did not keep.
 #[derive(Debug)]
-pub(crate) struct Violations(Vec<(String, String)>);
+pub(crate) struct Violations(Vec<Verdict>);
 
 impl Violations {
-    /// Whether one of them is of this invariant.
-    pub(crate) fn are_of(&self, invariant: &str) -> bool {
-        self.0.iter().any(|(name, _)| name == invariant)
+    /// Whether one of them is of this promise, such as `I1`.
+    pub(crate) fn are_of(&self, name: &str) -> bool {
+        self.0.iter().any(|verdict| verdict.name == name)
     }
 }
 
-impl std::fmt::Display for Violations {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let first = self.0.first().map(|(name, what)| format!("{name}: {what}")).unwrap_or_default();
-        write!(f, "{} violations, such as {first}", self.0.len())
+impl Display for Violations {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, verdict) in self.0.iter().enumerate() {
+            let first = verdict.violations.first().map(String::as_str).unwrap_or_default();
+            let comma = if index > 0 { "; " } else { "" };
+            write!(f, "{comma}{} violated {} times ({}), first: {first}", verdict.name, verdict.violated, verdict.promise)?;
+        }
+        Ok(())
     }
 }
 
 impl std::error::Error for Violations {}
 
-/// Nothing that was accepted may be absent or open.
-pub(crate) fn judge(home: &Path, _rig: &mut Rig) -> Result<()> {
-    let lines = |name: &str| -> Result<Vec<Value>> {
-        let text = fs::read_to_string(home.join(name))?;
-        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
-    };
-    let mut accepted = HashSet::new();
-    for line in lines("producer.jsonl")? {
-        for id in line["ids"].as_array().into_iter().flatten() {
-            accepted.insert(id.as_str().unwrap_or_default().to_owned());
-        }
-    }
-    let mut shown = HashMap::new();
-    for line in lines("api.jsonl")?.into_iter().filter(|line| line["kind"] == "event") {
-        shown.insert(line["body"]["id"].as_str().unwrap_or_default().to_owned(), line["body"]["status"].clone());
-    }
-    let mut violations = Vec::new();
-    for id in accepted {
-        let status = shown.get(&id).and_then(Value::as_str);
-        if !matches!(status, Some("delivered" | "dead_letter" | "expired" | "cancelled")) {
-            violations.push(("I1".to_owned(), format!("{id} was accepted and is {status:?}")));
-        }
-    }
-    ensure!(violations.is_empty(), Violations(violations));
+/// Judges every promise. What the checker says is left beside the histories.
+pub(crate) fn judge(home: &Path, rig: &mut Rig) -> Result<()> {
+    let run = tidegate_checker::Run::load(home).context("the histories cannot be read")?;
+    let verdicts = judge_all(&run);
+    fs::write(home.join("verdict.txt"), table::render(&verdicts))?;
+    rig.count("judgements", verdicts.iter().map(|verdict| verdict.checked).sum());
+    let violated: Vec<Verdict> = verdicts.into_iter().filter(|verdict| !verdict.holds()).collect();
+    ensure!(violated.is_empty(), Violations(violated));
     Ok(())
 }

@@ -1,11 +1,15 @@
 //! The scenarios, one file each: what is done to a server, and what must hold besides what its histories tell.
 
 mod calm;
+mod clock;
 mod crash_loop;
+mod damage;
 mod disk_full;
 mod fsync_error;
 mod kill;
+mod limits;
 mod power_cut;
+mod removed;
 mod schema;
 mod second_process;
 mod sigterm;
@@ -38,7 +42,11 @@ const ALL: &[&Scenario] = &[
     &fsync_error::SCENARIO,
     &disk_full::SCENARIO,
     &slow_disk::SCENARIO,
+    &damage::SCENARIO,
+    &removed::SCENARIO,
     &second_process::SCENARIO,
+    &clock::SCENARIO,
+    &limits::SCENARIO,
     &sigterm::SCENARIO,
     &schema::SCENARIO,
 ];

@@ -88,6 +88,11 @@ impl Server {
         self.process.clone()
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Starts it, and does not wait.
     pub(crate) fn spawn(&mut self, launch: &Launch) -> Result<()> {
         self.history.fault("start", &json!({}));
