@@ -169,7 +169,7 @@ impl Recorder {
         }
         stored.delivery = delivery.clone();
         if let Some(ended) = ended {
-            stored.attempts.push(ended.document(delivery, document::id(stored.lane.index())));
+            stored.attempts.push(ended.document(delivery, &document::id(stored.lane.index())));
         }
         self.files.api.write(&json!({
             "kind": "poll", "t": nanos(now), "path": format!("/v1/deliveries/{}", delivery.id), "status": 200,
@@ -212,7 +212,7 @@ impl Stored {
 }
 
 impl Ended {
-    fn document(&self, delivery: &Delivery, destination: String) -> Value {
+    fn document(&self, delivery: &Delivery, destination: &str) -> Value {
         let body = json!({
             "number": delivery.attempts_made,
             "started_at": self.started.wall.to_string(),

@@ -51,8 +51,9 @@ fn a_request_while_a_destination_is_unavailable_is_found() {
 fn a_request_while_the_breaker_is_open_is_found() {
     let mut world = World::new();
     for at in [20_000, 20_100, 20_200, 20_300, 20_400] {
-        let tries = [answered(at + 6, 500), answered(at + 60_000, 200)];
-        world.add(Event::new("broken", at).tries(&tries));
+        let hangs = Try { at: at + 6, took: 50, reply: Reply::Hangs };
+        let first = if at == 20_100 { hangs } else { answered(at + 6, 500) };
+        world.add(Event::new("broken", at).tries(&[first, answered(at + 60_000, 200)]));
     }
     world.breaks(&[]);
     let early = world.add(Event::new("broken", 30_000).tries(&[answered(61_000, 200)]));

@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 use tidegate_checker::{Run, Verdict, judge_all, table};
 
 /// 2026-11-01T06:10:00Z: 01:10 in Chicago, for the first time. The hour comes twice.
-pub const START_MS: i64 = 1_793_513_400_000;
-pub const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-pub const MILLI: u64 = 1_000_000;
+pub(crate) const START_MS: i64 = 1_793_513_400_000;
+pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+pub(crate) const MILLI: u64 = 1_000_000;
 
 /// What a receiver does with a request.
 #[derive(Clone, Copy)]
-pub enum Reply {
+pub(crate) enum Reply {
     Status(u16),
     RetryAfter(u16, &'static str),
     Hangs,
@@ -25,37 +25,37 @@ pub enum Reply {
 
 /// One request for an event: when it comes, how long it is open, what is answered.
 #[derive(Clone, Copy)]
-pub struct Try {
-    pub at: u64,
-    pub took: u64,
-    pub reply: Reply,
+pub(crate) struct Try {
+    pub(crate) at: u64,
+    pub(crate) took: u64,
+    pub(crate) reply: Reply,
 }
 
-pub const fn answered(at: u64, status: u16) -> Try {
+pub(crate) const fn answered(at: u64, status: u16) -> Try {
     Try { at, took: 3, reply: Reply::Status(status) }
 }
 
 /// An event for one destination.
-pub struct Event {
-    pub to: &'static str,
-    pub kind: &'static str,
+pub(crate) struct Event {
+    pub(crate) to: &'static str,
+    pub(crate) kind: &'static str,
     /// Published then, in milliseconds from the start.
-    pub at: u64,
-    pub key: Option<&'static str>,
-    pub idempotency: Option<&'static str>,
-    pub expires_at: Option<i64>,
-    pub tries: Vec<Try>,
-    pub state: &'static str,
+    pub(crate) at: u64,
+    pub(crate) key: Option<&'static str>,
+    pub(crate) idempotency: Option<&'static str>,
+    pub(crate) expires_at: Option<i64>,
+    pub(crate) tries: Vec<Try>,
+    pub(crate) state: &'static str,
 }
 
 impl Event {
     /// Delivered at the first try, a moment after it was published.
-    pub fn new(to: &'static str, at: u64) -> Self {
+    pub(crate) fn new(to: &'static str, at: u64) -> Self {
         let tries = vec![answered(at + 6, 200)];
         let (key, idempotency, expires_at) = (None, None, None);
         Self { to, kind: "a", at, key, idempotency, expires_at, tries, state: "delivered" }
     }
-    pub fn tries(mut self, tries: &[Try]) -> Self {
+    pub(crate) fn tries(mut self, tries: &[Try]) -> Self {
         self.tries = tries.to_vec();
         self
     }
@@ -63,20 +63,20 @@ impl Event {
 
 /// The histories.
 #[derive(Clone, Default)]
-pub struct World {
-    pub world: Value,
-    pub producer: Vec<Value>,
-    pub receiver: Vec<Value>,
-    pub faults: Vec<Value>,
-    pub api: Vec<Value>,
-    pub resources: Vec<Value>,
+pub(crate) struct World {
+    pub(crate) world: Value,
+    pub(crate) producer: Vec<Value>,
+    pub(crate) receiver: Vec<Value>,
+    pub(crate) faults: Vec<Value>,
+    pub(crate) api: Vec<Value>,
+    pub(crate) resources: Vec<Value>,
     events: u64,
     requests: u64,
 }
 
 impl World {
     /// No event yet; a node that is up.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let retry = json!({"max_attempts": 8, "delays_seconds": [1], "jitter": "none"});
         let off = json!({"enabled": false});
         let window = json!({"timezone": "America/Chicago", "quiet_start": "01:00", "quiet_end": "02:00",
@@ -106,13 +106,13 @@ impl World {
         built
     }
 
-    pub fn fault(&mut self, at: u64, kind: &str, offset_ms: Option<i64>) {
+    pub(crate) fn fault(&mut self, at: u64, kind: &str, offset_ms: Option<i64>) {
         let detail = json!({"offset_ms": offset_ms});
         self.faults.push(json!({"t": at * MILLI, "kind": kind, "node": "a", "detail": detail}));
     }
 
     /// Publishes, delivers, and has the API tell it. Returns the event's number.
-    pub fn add(&mut self, event: Event) -> u64 {
+    pub(crate) fn add(&mut self, event: Event) -> u64 {
         self.events += 1;
         let number = self.events;
         let body = format!("{{\"number\":{number}}}");
@@ -187,29 +187,29 @@ impl World {
     }
 
     /// The line of a request, and that of its end.
-    pub fn receipt(&mut self, number: u64, attempt: u32) -> &mut Value {
+    pub(crate) fn receipt(&mut self, number: u64, attempt: u32) -> &mut Value {
         let id = format!("evt_{number}");
         let found =
             self.receiver.iter_mut().find(|line| line["event_id"] == *id && line["attempt"] == attempt);
         found.expect("it was added")
     }
-    pub fn end(&mut self, number: u64, attempt: u32) -> &mut Value {
+    pub(crate) fn end(&mut self, number: u64, attempt: u32) -> &mut Value {
         let n = self.receipt(number, attempt)["n"].clone();
         self.receiver.iter_mut().find(|line| line["kind"] == "end" && line["n"] == n).expect("it was added")
     }
     /// The API's delivery.
-    pub fn delivery(&mut self, number: u64) -> &mut Value {
+    pub(crate) fn delivery(&mut self, number: u64) -> &mut Value {
         let id = format!("dlv_{number}");
         let found = self.api.iter_mut().find(|line| line["kind"] == "delivery" && line["body"]["id"] == *id);
         &mut found.expect("it was added")["body"]
     }
-    pub fn attempt(&mut self, number: u64, attempt: u32) -> &mut Value {
+    pub(crate) fn attempt(&mut self, number: u64, attempt: u32) -> &mut Value {
         let id = format!("dlv_{number}");
         let same = |line: &&mut Value| line["delivery_id"] == *id && line["body"]["number"] == attempt;
         &mut self.api.iter_mut().filter(|line| line["kind"] == "attempt").find(same).expect("it was added")["body"]
     }
     /// Moves a request and its end by so many milliseconds, with its stamps.
-    pub fn shift(&mut self, number: u64, attempt: u32, by: i64) {
+    pub(crate) fn shift(&mut self, number: u64, attempt: u32, by: i64) {
         let body = format!("{{\"number\":{number}}}");
         let moved = |t: &Value| json!(t.as_u64().unwrap().saturating_add_signed(by * 1_000_000));
         let receipt = self.receipt(number, attempt);
@@ -223,7 +223,7 @@ impl World {
         self.attempt(number, attempt)["started_at"] = json!(time(wall - 1));
     }
     /// The same request once more, so much later.
-    pub fn repeat(&mut self, number: u64, attempt: u32, later: i64) {
+    pub(crate) fn repeat(&mut self, number: u64, attempt: u32, later: i64) {
         let (receipt, end) = (self.receipt(number, attempt).clone(), self.end(number, attempt).clone());
         self.requests += 1;
         let n = self.requests;
@@ -241,7 +241,7 @@ impl World {
         self.receiver.extend([receipt, end]);
     }
 
-    pub fn write(&self) -> PathBuf {
+    pub(crate) fn write(&self) -> PathBuf {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory =
@@ -261,7 +261,7 @@ impl World {
         directory
     }
 
-    pub fn verdicts(&self) -> Vec<Verdict> {
+    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
         let directory = self.write();
         let run = Run::load(&directory).unwrap();
         std::fs::remove_dir_all(directory).unwrap();
@@ -270,29 +270,29 @@ impl World {
 
     /// The promises that are broken, and nothing else, are these.
     #[track_caller]
-    pub fn breaks(&self, expected: &[&str]) {
+    pub(crate) fn breaks(&self, expected: &[&str]) {
         let verdicts = self.verdicts();
         let red: Vec<&str> = verdicts.iter().filter(|one| !one.holds()).map(|one| one.name).collect();
         assert_eq!(red, expected, "\n{}", table::render(&verdicts));
     }
 
     /// How many things a promise was judged by.
-    pub fn judged(&self, name: &str) -> u64 {
+    pub(crate) fn judged(&self, name: &str) -> u64 {
         self.verdicts().iter().find(|verdict| verdict.name == name).unwrap().checked
     }
 }
 
-pub fn sign(secret: &str, id: &str, stamp: i64, body: &str) -> String {
+pub(crate) fn sign(secret: &str, id: &str, stamp: i64, body: &str) -> String {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
     mac.update(format!("{id}.{stamp}.{body}").as_bytes());
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
-pub fn sha(bytes: &[u8]) -> String {
+pub(crate) fn sha(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub fn time(ms: i64) -> String {
+pub(crate) fn time(ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(ms).unwrap().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
