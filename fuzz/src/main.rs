@@ -1,6 +1,5 @@
 //! The fuzzer: libFuzzer around one target, which the variable `FUZZ_TARGET` names. `cargo xtask fuzz` builds and runs it.
 #![no_main]
-#![expect(unsafe_code, reason = "libFuzzer is C++ and calls us by name")]
 
 use std::sync::OnceLock;
 

@@ -51,10 +51,14 @@ pub(crate) fn run_with(args: &Args) -> Result<()> {
         let seconds = took.as_secs_f32();
         match &verdict {
             Verdict::Caught(tests) => {
-                eprintln!("caught  {:34} {seconds:5.0} s  by {}", bug.name, tests.join(", "))
+                let more = match tests.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                eprintln!("caught  {:40} {seconds:4.0} s  by {}{more}", bug.name, tests[0]);
             }
             Verdict::Missed(why) => {
-                eprintln!("MISSED  {:34} {seconds:5.0} s  {why}", bug.name);
+                eprintln!("MISSED  {:40} {seconds:4.0} s  {why}", bug.name);
                 missed.push(bug.name.as_str());
             }
         }

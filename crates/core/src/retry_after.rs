@@ -48,7 +48,12 @@ pub(crate) fn whole_number(text: &[u8]) -> Option<i64> {
 }
 
 fn http_date(text: &[u8]) -> Option<Timestamp> {
-    let date = httpdate::parse_http_date(str::from_utf8(text.trim_ascii()).ok()?).ok()?;
+    let text = str::from_utf8(text.trim_ascii()).ok()?;
+    // The parser takes whatever Unicode calls a blank off the ends; an HTTP date has none of that.
+    if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+        return None;
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
     let ms = date.duration_since(UNIX_EPOCH).ok()?.as_millis();
     Some(Timestamp::from_millis(i64::try_from(ms).ok()?))
 }
@@ -127,6 +132,9 @@ mod tests {
             "Thu, 31 Feb 1994 08:50:37 GMT",
             "Sun, 06 Nov 1994 24:00:00 GMT",
             "1994-11-06T08:50:37Z",
+            "\u{b}Sun, 06 Nov 1994 08:50:37 GMT",
+            "\u{2003}Sun, 06 Nov 1994 08:50:37 GMT",
+            "Sun, 06 Nov 1994 08:50:37 GMT\u{a0}",
             &"x".repeat(10_000),
         ] {
             check(value, None);

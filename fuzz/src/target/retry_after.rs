@@ -1,7 +1,7 @@
 //! `Retry-After`, as strangers write it.
 //!
-//! Laws: whatever it says, a wait lies within 1 s and 24 h; digits are seconds; what begins with anything but a digit or a
-//! letter is none; of several the longest counts.
+//! Laws: whatever it says, a wait lies within 1 s and 24 h; digits are seconds; what is neither digits
+//! nor plain text that begins with a letter is none; of several the longest counts.
 
 use tidegate_core::retry_after::{longest, parse};
 use tidegate_core::time::{Millis, Timestamp};
@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(wait.is_some() && is_digits(value), is_digits(value), "digits are always a wait");
         if is_digits(value) {
             assert_eq!(wait, Some(seconds(value)));
-        } else if !value.trim_ascii().first().is_some_and(u8::is_ascii_alphabetic) {
+        } else if !is_like_a_date(value) {
             assert_eq!(wait, None, "neither digits nor a date");
         }
         let others: [&[u8]; 3] = [b"7", value, b"soon"];
@@ -34,6 +34,12 @@ pub fn run(data: &[u8]) {
 fn is_digits(value: &[u8]) -> bool {
     let value = value.trim_ascii();
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+/// Begins with the name of a day, and is plain text.
+fn is_like_a_date(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    value.first().is_some_and(u8::is_ascii_alphabetic) && value.iter().all(|byte| (b' '..0x7f).contains(byte))
 }
 
 /// By the number of digits first: no arithmetic on what a stranger wrote.

@@ -48,6 +48,10 @@ impl Target {
         let Some((parsed, authority)) = Url::parse(url).ok().zip(authority(url)) else {
             return refuse("an absolute URL such as https://example.com/hooks");
         };
+        // It is kept in this form, and read again.
+        if parsed.as_str().len() > MAX_LENGTH {
+            return refuse("at most 2048 characters, counted as they are sent (ü as %C3%BC)");
+        }
         let https = match parsed.scheme() {
             "https" => true,
             "http" if !https_only => false,

@@ -115,6 +115,23 @@ async fn an_endless_body_is_read_to_its_limit_and_the_connection_closed() {
     }
 }
 
+/// Goal: of a body at most 64 KiB are read.
+/// Method: a connection on which something is left unread carries no second request.
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_left_unread() {
+    for (length, connections) in [(64 * 1024, 1), (64 * 1024 + 1, 2)] {
+        let head = format!("HTTP/1.1 500 Said\ncontent-length: {length}\n\n");
+        let body = vec![b'x'; length];
+        let server = Server::start(move |_| vec![write(&head), Step::Write(body.clone())]).await;
+        let (sender, pool) = (sender(), Pool::default());
+        for _ in 0..2 {
+            let answer = sender.send(&pool, request(settings(&server.url("/")))).await;
+            assert_eq!(answer.report.outcome, Outcome::HttpError { status: 500 });
+        }
+        assert_eq!(server.connections(), connections, "{length} bytes");
+    }
+}
+
 #[tokio::test]
 async fn a_dropped_attempt_closes_its_connection() {
     let server = Server::start(|_| vec![Step::Hang]).await;

@@ -84,6 +84,10 @@ fn what_cannot_be_sent_to_is_refused_with_the_field_named() {
         assert_eq!(fault.field, "url", "{url}");
     }
     assert!(Target::parse(&long[..2_048], false).is_ok());
+    // What was accepted is kept as it is sent, and must be accepted again.
+    let escaped = |letters: usize| format!("https://example.com/{}", "ü".repeat(letters));
+    assert!(Target::parse(&escaped(338), false).is_ok_and(|target| target.url().len() == 2_048));
+    assert!(Target::parse(&escaped(339), false).is_err());
     assert!(Target::parse("http://example.com/", true).unwrap_err().to_string().contains("https://"));
     assert!(Target::parse("https://example.com/", true).is_ok());
 }
