@@ -9,7 +9,7 @@ mod destination;
 mod explain;
 mod hold;
 
-pub use destination::{DestinationStatus, estimate, halted, holds, status};
+pub use destination::{DestinationStatus, estimate, halted, holds, status, through_quiet_hours};
 pub use explain::{Explanation, GateView, explain};
 pub use hold::Hold;
 

@@ -127,6 +127,17 @@ pub struct TimeoutReport {
     pub computed_at: Option<Timestamp>,
     /// The computed value, which the timeout is moving to; none unless adaptive.
     pub target_ms: Option<Millis>,
+    /// The next step towards a shorter one; none where there is nothing to shorten, or too little is known for it.
+    pub next_step: Option<NextStep>,
+}
+
+/// A step of a roll-out that is still to come, as long as its destination answers as it does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextStep {
+    /// When it is taken.
+    pub at: Timestamp,
+    /// What an attempt gets from then on.
+    pub to: Millis,
 }
 
 /// All that one destination has taught. Small; a quiet destination's takes no memory beyond its own fields.
@@ -254,14 +265,29 @@ impl Timeouts {
             Some(Estimate { percentile: Quantile::At(p99), .. }) => Some(p99),
             _ => None,
         };
+        let in_force = self.in_force(mode, params);
+        let target = p99.filter(|_| *mode == TimeoutMode::Adaptive).map(|p99| params.computed(p99));
         TimeoutReport {
             mode: *mode,
-            ms: self.in_force(mode, params),
+            ms: in_force,
             p99_ms: p99,
             sample_count: self.latencies.samples(),
             computed_at: estimate.map(|e| e.at),
-            target_ms: p99.filter(|_| *mode == TimeoutMode::Adaptive).map(|p99| params.computed(p99)),
+            target_ms: target,
+            next_step: target.and_then(|target| self.next_step(in_force, target, params)),
         }
+    }
+
+    fn next_step(&self, in_force: Millis, target: Millis, params: &TimeoutParams) -> Option<NextStep> {
+        let learned = self.learned.as_ref()?;
+        let to = params.shrunk(in_force).max(target);
+        if to >= in_force || self.latencies.samples() < params.min_samples {
+            return None;
+        }
+        let grown_up_at = learned.first_sample_at + params.min_age;
+        let due_at = learned.rollout.step_due(params).unwrap_or(grown_up_at);
+        // It is taken when the timeout is computed anew, which also happens as soon as one of these falls due.
+        Some(NextStep { at: learned.recompute_at.max(grown_up_at).max(due_at), to })
     }
 
     fn current(&self, call: Call<'_>) -> Millis {

@@ -29,6 +29,8 @@ struct Steps {
 pub struct Beat {
     /// Its beginning.
     pub start: Timestamp,
+    /// Events accepted.
+    pub events: u64,
     /// What was counted.
     pub tally: Tally,
     /// How long attempts took.
@@ -60,7 +62,10 @@ pub struct Pulse {
 
 impl Pulse {
     pub(crate) fn accepted(&mut self, account: AccountNo, now: Timestamp, deliveries: usize) {
-        self.beat(account, now, |beat| beat.tally.accepted += deliveries as u64);
+        self.beat(account, now, |beat| {
+            beat.events += 1;
+            beat.tally.accepted += deliveries as u64;
+        });
     }
 
     pub(crate) fn attempted(&mut self, account: AccountNo, now: Timestamp, outcome: &Outcome, took: Millis) {
@@ -128,7 +133,7 @@ impl Steps {
             while beats.front().is_some_and(|first| first.start < oldest) {
                 beats.pop_front();
             }
-            beats.push_back(Beat { start, tally: Tally::ZERO, latency: Sketch::new() });
+            beats.push_back(Beat { start, events: 0, tally: Tally::ZERO, latency: Sketch::new() });
         }
         beats.back_mut().expect("one was pushed if there was none")
     }
@@ -156,7 +161,8 @@ mod tests {
         }
         let minutes = pulse.minutes(ONE, at(89));
         assert_eq!((minutes.len(), minutes[0].start), (60, at(30)));
-        assert!(minutes.iter().all(|beat| beat.tally.accepted == 2 && beat.tally.delivered == 0));
+        let counted = |beat: &Beat| (beat.events, beat.tally.accepted, beat.tally.delivered);
+        assert!(minutes.iter().all(|beat| counted(beat) == (1, 2, 0)));
         let hours = pulse.hours(ONE, at(89));
         assert_eq!(hours.iter().map(|beat| beat.tally.timeouts).sum::<u64>(), 90);
         assert!(hours[0].quantile(9_900).is_some_and(|took| took >= Millis::seconds(4)));

@@ -159,6 +159,11 @@ fn described() -> OpenApiRouter<App> {
         .merge(metrics::routes())
 }
 
+/// 404: nothing is at this path.
+pub(crate) fn no_such_path() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is no such path")
+}
+
 /// The whole API.
 pub(crate) fn router(app: App) -> Router {
     let (router, mut document) = described().split_for_parts();
@@ -172,9 +177,7 @@ pub(crate) fn router(app: App) -> Router {
     };
     router
         .route("/openapi.json", axum::routing::get(serve_document))
-        .fallback(|| {
-            std::future::ready(ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is no such path"))
-        })
+        .fallback(|| std::future::ready(no_such_path()))
         .method_not_allowed_fallback(|| {
             let message = "this path does not take this method";
             std::future::ready(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message))

@@ -38,10 +38,14 @@ mod words;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::http::header::ACCEPT;
+use axum::http::{Method, StatusCode};
 use axum::middleware::map_response;
-use axum::routing::{get, post};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 
-use crate::api::App;
+use crate::api::{App, no_such_path};
 
 /// What every page has at hand.
 #[derive(Clone)]
@@ -56,8 +60,8 @@ pub(crate) fn beside(api: Router, app: App) -> Router {
     let pages = Router::new()
         .route("/", get(overview::show))
         .route("/sign-in", get(sign_in::show).post(sign_in::enter))
-        .route("/sign-out", post(sign_in::leave))
-        .route("/account", post(sign_in::choose_account))
+        .route("/sign-out", get(back_to_overview).post(sign_in::leave))
+        .route("/account", get(back_to_overview).post(sign_in::choose_account))
         .route("/live", get(live::watch))
         .merge(destinations::routes())
         .merge(destination::routes())
@@ -69,5 +73,21 @@ pub(crate) fn beside(api: Router, app: App) -> Router {
         .layer(map_response(headers::guard))
         .merge(assets::routes())
         .with_state(Dashboard { app, api: api.clone(), ended: Arc::default() });
-    api.merge(pages)
+    api.merge(pages).fallback(nowhere)
+}
+
+/// The address of a form that somebody typed or reloaded.
+async fn back_to_overview() -> Response {
+    visitor::see("/")
+}
+
+/// A path that leads nowhere: a page for people who look for one, the API's own words for everybody else.
+async fn nowhere(request: Request) -> Response {
+    let accepts = request.headers().get(ACCEPT).and_then(|kinds| kinds.to_str().ok()).unwrap_or_default();
+    let looks = matches!(*request.method(), Method::GET | Method::HEAD) && accepts.contains("text/html");
+    if !looks || request.uri().path().starts_with("/v1/") {
+        return no_such_path().into_response();
+    }
+    let text = "There is no page at this address.";
+    headers::guard(layout::plain(StatusCode::NOT_FOUND, "Not found", text)).await
 }

@@ -249,3 +249,46 @@ async fn a_retry_is_named_in_the_timeline_and_a_hold_ends_with_the_delivery() {
         .collect();
     assert_eq!(words, ["queued", "http_error", "retry_backoff", "success", "delivered"], "{shown}");
 }
+
+/// A night lets no more through at once than the burst: what waits goes at the rate from when it opens.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forecast_counts_tokens_from_when_it_opens_and_waits_for_the_last_retry() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let now = kit::wall().to_zoned(jiff::tz::TimeZone::UTC);
+    let clock = |hours: i64| {
+        now.checked_add(jiff::Span::new().hours(hours)).expect("a time").strftime("%H:00").to_string()
+    };
+    let window = json!({"timezone": "UTC", "quiet_start": clock(-1), "quiet_end": clock(3)});
+    let rate = json!({"max_per_minute": 60, "burst_capacity": 1});
+    let night = make(
+        &server,
+        &receiver.url,
+        json!({"name": "n", "event_types": ["night"], "delivery_schedule": window, "rate_limit": rate}),
+    )
+    .await;
+    let retries = json!({"max_attempts": 2, "delays_seconds": [7_200], "jitter": "none"});
+    let broken = make(
+        &server,
+        &receiver.url,
+        json!({"name": "b", "event_types": ["broken"], "retry_policy": retries}),
+    )
+    .await;
+    let events: Vec<Value> =
+        (0..101).map(|number| json!({"event_type": "night", "payload": number})).collect();
+    server.post("/v1/outbound-events/batch", json!({"events": events})).await.expect(202);
+    server.post("/v1/outbound-events", json!({"event_type": "broken", "payload": {}})).await.expect(202);
+    let at = |value: &Value| value.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    let forecast = server.get(&format!("{night}/forecast")).await.expect(200);
+    let (opens, drained) =
+        (at(&forecast["opens_at"]).expect("a time"), at(&forecast["drained_at"]).expect("a time"));
+    assert_eq!(drained.duration_since(opens).as_secs(), 100, "{forecast}");
+
+    until(secs(30), "it has failed", async || receiver.count() == 1).await;
+    let drained = until_some(secs(30), "its retry is known", async || {
+        let forecast = server.get(&format!("{broken}/forecast")).await.expect(200);
+        at(&forecast["drained_at"]).filter(|at| at.duration_since(kit::wall()).as_secs() > 600)
+    })
+    .await;
+    assert!(drained.duration_since(kit::wall()).as_secs() <= 7_200);
+}

@@ -59,6 +59,7 @@ statements! {
     JOBS_NEWEST_FIRST = "jobs_newest_first";
     JOBS_OLDEST_FIRST = "jobs_oldest_first";
     LANE = "lane";
+    LAST_DUE = "last_due";
     LIST_BY_ACCOUNT_NEWEST = "list_by_account_newest";
     LIST_BY_ACCOUNT_OLDEST = "list_by_account_oldest";
     LIST_EVENTS_NEWEST = "list_events_newest";

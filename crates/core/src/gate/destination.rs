@@ -106,7 +106,7 @@ pub fn status(now: Now, policy: &Policy, lane: &LaneState) -> DestinationStatus 
     }
 }
 
-/// When a delivery will go that all gates let through at `opens`, with `ahead` others before it: the tokens they take,
+/// When a delivery will go whose destination begins to send at `opens`, with `ahead` others before it: the tokens they take,
 /// and the turns of `exchange` each that they need on the destination's slots, after those in flight. An estimate: others
 /// may come or fail.
 pub fn estimate(
@@ -117,9 +117,34 @@ pub fn estimate(
     policy: &Policy,
     lane: &LaneState,
 ) -> Timestamp {
-    let tokens = lane.tokens_wait(policy, now.mono, ahead.saturating_add(1)).unwrap_or(Millis::ZERO);
+    let opens = opens.max(now.wall);
+    // What comes back until it opens is there then, but never more than the burst.
+    let then = now.mono + (opens - now.wall);
+    let tokens = lane.tokens_wait(policy, then, ahead.saturating_add(1)).unwrap_or(Millis::ZERO);
     let before = ahead.saturating_add(u64::from(lane.in_flight));
     let turns = i64::try_from(before / u64::from(policy.max_concurrency.get())).unwrap_or(i64::MAX);
     let slots = exchange.scaled(turns, 1);
-    (now.wall + tokens).max(opens + slots)
+    opens + tokens.max(slots)
+}
+
+/// Nights that a backlog is followed through; one that takes longer is told too early.
+const MAX_NIGHTS: usize = 60;
+
+/// A moment up to which work goes on from `opens`, later by the quiet hours that come between: nothing is sent in them.
+pub fn through_quiet_hours(
+    opens: Timestamp,
+    until: Timestamp,
+    policy: &Policy,
+    mask: WindowMask,
+) -> Timestamp {
+    let (mut until, mut from) = (until, opens);
+    for _ in 0..MAX_NIGHTS {
+        let Some((start, end)) = policy.quiet.intervals(mask, from, 1).pop() else { break };
+        if start >= until {
+            break;
+        }
+        until = until + (end - start.max(from));
+        from = end;
+    }
+    until
 }

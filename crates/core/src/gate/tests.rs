@@ -379,6 +379,13 @@ fn the_estimate_counts_the_tokens_and_turns_of_those_before() {
     case.policy.rate_limit = Some(RateLimit { quota, mode: RateMode::Fixed });
     case.lane = LaneState::new(&case.policy, now(0));
     assert_eq!(when(&case, 9_999), 97 * 60_000 + 30_000, "the last of ten thousand");
+    let night = Millis::minutes(330);
+    let later = estimate(now(0), at(0) + night, 9_999, exchange, &case.policy, &case.lane);
+    assert_eq!(
+        later - at(0) - night,
+        Millis::new(when(&case, 9_999)),
+        "a night saves up no more than the burst"
+    );
 }
 
 #[test]
@@ -538,4 +545,19 @@ fn check_consistency(question: &Question<'_>) -> Result<(), TestCaseError> {
 
 fn passed_to(now: Now, wall: Timestamp) -> Now {
     Now { wall, mono: Mono::from_millis(now.mono.as_millis().saturating_add((wall - now.wall).get())) }
+}
+
+/// The window is from 05:00 to 11:00 in UTC, and it is 05:30.
+#[test]
+fn a_backlog_rests_in_every_night_that_comes_between() {
+    let policy = Policy { quiet: night_window(), ..Policy::default() };
+    let hours = |hours: i64| at(0) + Millis::minutes(hours * 60 + 30);
+    let mask = policy.quiet.mask_without_type();
+    let drained = |until: Timestamp| through_quiet_hours(hours(5), until, &policy, mask);
+    assert_eq!(drained(hours(5)), hours(5), "it opens at 11:00, and there is nothing to do");
+    assert_eq!(drained(hours(22)), hours(22), "17 hours fit into the day");
+    assert_eq!(drained(hours(24)), hours(30), "one night");
+    assert_eq!(drained(hours(45)), hours(57), "two nights");
+    let payment = policy.quiet.mask_for(&EventType::parse("payment.failed").unwrap());
+    assert_eq!(through_quiet_hours(at(0), hours(1_000), &policy, payment), hours(1_000), "it passes");
 }

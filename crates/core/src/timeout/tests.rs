@@ -137,6 +137,28 @@ fn the_report_shows_what_was_computed() {
 }
 
 #[test]
+fn the_next_step_is_taken_when_and_as_it_was_told() {
+    let mut bench = Bench::new();
+    bench.answers(200, 80);
+    assert_eq!(bench.report().next_step, None, "nothing was computed yet");
+    bench.wait(Millis::days(1));
+    bench.recompute();
+    for shorter in [5_625, 4_218, 3_163] {
+        let told = bench.report().next_step.expect("there is more to shorten");
+        assert_eq!(told.to.get(), shorter);
+        while bench.now + Millis::days(1) < told.at {
+            bench.day(200, |_| 80);
+            assert_eq!(bench.report().next_step, Some(told), "an ordinary day changes nothing");
+        }
+        bench.now = told.at;
+        bench.recompute();
+        assert_eq!(bench.ms(), shorter);
+    }
+    bench.mode = TimeoutMode::Default;
+    assert_eq!(bench.report().next_step, None);
+}
+
+#[test]
 fn a_destination_in_default_mode_is_watched_but_not_touched() {
     let mut bench = Bench::new();
     bench.mode = TimeoutMode::Default;

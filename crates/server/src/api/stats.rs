@@ -101,6 +101,9 @@ pub(crate) struct HourView {
     /// Its beginning.
     #[schema(format = DateTime)]
     start: String,
+    /// Events accepted, as far as this node knows: since it started.
+    #[schema(required = true)]
+    events: Option<u64>,
     /// What happened in it.
     #[serde(flatten)]
     counts: Counts,
@@ -117,7 +120,8 @@ impl HourView {
         let mut counts = Counts::default();
         counts.add(tally);
         let quantile = |permyriad| took.and_then(|beat| beat.quantile(permyriad)).map(Millis::get);
-        Self { start: start.to_string(), counts, p50_ms: quantile(5_000), p99_ms: quantile(9_900) }
+        let events = took.map(|beat| beat.events);
+        Self { start: start.to_string(), events, counts, p50_ms: quantile(5_000), p99_ms: quantile(9_900) }
     }
 }
 

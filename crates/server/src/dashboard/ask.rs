@@ -35,6 +35,10 @@ pub(super) struct Refused {
 }
 
 impl Refused {
+    /// Whether what was written is at fault, and not who wrote it: then the form is shown again.
+    pub(super) fn is_about_form(&self) -> bool {
+        !matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    }
     fn unreadable(status: StatusCode) -> Self {
         let error = "the answer could not be read".to_owned();
         Self { status, error, field: None }

@@ -3,13 +3,14 @@
 use axum::Router;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use axum::routing::{get, post};
+use axum::response::Response;
+use axum::routing::get;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask::{Refused, segment};
-use super::form::{Fields, Values};
+use super::form::{Fields, Values, instant};
 use super::layout::{self, Part};
 use super::visitor::{Clock, Page, Posted, Visitor, see};
 use super::wire::{Delivery, DryRun, Ended, Job, List};
@@ -20,7 +21,7 @@ pub(super) fn routes() -> Router<Dashboard> {
     Router::new()
         .route("/dead-letters", get(show).post(replay))
         .route("/dead-letters/jobs/{id}", get(job))
-        .route("/dead-letters/jobs/{id}/stop", post(stop))
+        .route("/dead-letters/jobs/{id}/stop", get(back).post(stop))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -28,6 +29,11 @@ pub(super) fn routes() -> Router<Dashboard> {
 struct Asked {
     destination_id: String,
     done: Option<String>,
+}
+
+/// The address of a form is no page.
+async fn back(Path(id): Path<String>) -> Response {
+    see(&format!("/dead-letters/jobs/{}", segment(&id)))
 }
 
 /// What a dry run found.
@@ -45,13 +51,14 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
 }
 
 /// The form's filter in the words of the API; what is empty is not said.
-fn request(values: &Values, dry_run: bool) -> Value {
+fn request(clock: &Clock, values: &Values, dry_run: bool) -> Value {
+    let moment = |name: &str| values.some(name).map(|text| instant(clock, text));
     let mut filter = json!({
         "destination_id": values.some("filter.destination_id"),
         "event_type": values.some("filter.event_type"),
         "status": values.some("filter.status").filter(|status| *status != "both"),
-        "from": moment(values.get("filter.from")),
-        "to": moment(values.get("filter.to")),
+        "from": moment("filter.from"),
+        "to": moment("filter.to"),
     });
     let mut request = json!({
         "max_per_minute": values.number("max_per_minute"),
@@ -67,26 +74,24 @@ fn request(values: &Values, dry_run: bool) -> Value {
     request
 }
 
-/// What a field for a moment holds is UTC.
-fn moment(text: &str) -> Option<String> {
-    match text.len() {
-        0 => None,
-        16 => Some(format!("{text}:00Z")),
-        _ => Some(text.to_owned()),
-    }
-}
-
 /// Counts, or begins.
 async fn replay(Posted { visitor, values }: Posted) -> Page {
     if values.get("what") == "replay" {
-        let begun: Result<Job, Refused> = visitor.api.post("/v1/replays", &request(&values, false)).await;
+        let asked = request(&visitor.clock, &values, false);
+        let begun: Result<Job, Refused> = visitor.api.post("/v1/replays", &asked).await;
         return match begun {
             Ok(job) => Ok(see(&format!("/dead-letters/jobs/{}?done=started", job.id))),
+            Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
             Err(refused) => page(visitor, &values, &Found::Refused(refused), None).await,
         };
     }
-    let counted: Result<DryRun, Refused> = visitor.api.post("/v1/replays", &request(&values, true)).await;
-    let found = counted.map_or_else(Found::Refused, |counted| Found::Counted(counted.count));
+    let asked = request(&visitor.clock, &values, true);
+    let counted: Result<DryRun, Refused> = visitor.api.post("/v1/replays", &asked).await;
+    let found = match counted {
+        Ok(counted) => Found::Counted(counted.count),
+        Err(refused) if !refused.is_about_form() => return Err(visitor.refuse(refused)),
+        Err(refused) => Found::Refused(refused),
+    };
     page(visitor, &values, &found, None).await
 }
 
@@ -109,10 +114,8 @@ async fn page(visitor: Visitor, values: &Values, found: &Found, done: Option<&st
         section aria-labelledby="jobs" data-live="jobs" {
             h2 #jobs { "Replays" } (job_table(&visitor, &jobs.items))
         }
-        div.columns {
-            (latest(&visitor, "dead_letter", "Given up", &dead, ended.dead_letter))
-            (latest(&visitor, "expired", "Expired: not sent because it was stale", &expired, ended.expired))
-        }
+        (latest(&visitor, "dead_letter", "Given up", &dead, ended.dead_letter))
+        (latest(&visitor, "expired", "Expired: not sent because it was stale", &expired, ended.expired))
     };
     Ok(layout::page(&visitor, Part::DeadLetters, "Dead letters", &content))
 }
@@ -123,6 +126,7 @@ fn form(visitor: &Visitor, values: &Values, found: &Found) -> Markup {
         Found::Nothing | Found::Counted(_) => None,
     };
     let fields = Fields { values, fault };
+    let zone = visitor.clock.zone_name();
     html! {
         form.edit method="post" action="/dead-letters" {
             (ui::csrf(visitor))
@@ -133,8 +137,8 @@ fn form(visitor: &Visitor, values: &Values, found: &Found) -> Markup {
                     (fields.choice("filter.status", "Which", "", &[("dead_letter", "given up"), ("expired", "expired"), ("both", "given up and expired"), ("cancelled", "cancelled"), ("delivered", "delivered")]))
                     (fields.text("filter.destination_id", "Destination", "Its id, or your own. Empty: all."))
                     (fields.text("filter.event_type", "Event type", "Empty: all."))
-                    (fields.input("filter.from", "Accepted from (UTC)", "", "datetime-local"))
-                    (fields.input("filter.to", "Accepted before (UTC)", "", "datetime-local"))
+                    (fields.input("filter.from", &format!("Accepted from ({zone})"), "", "datetime-local"))
+                    (fields.input("filter.to", &format!("Accepted before ({zone})"), "", "datetime-local"))
                     (fields.input("max_per_minute", "At most per minute", "6,000 if not said. Replays never crowd out live traffic.", "number"))
                     (fields.choice("ttl", "Time to live", "", &[("reset", "reset: as long again"), ("keep", "keep: as it was"), ("none", "none: never expires")]))
                 }
@@ -160,7 +164,7 @@ fn latest(visitor: &Visitor, tab: &str, title: &str, list: &List<Delivery>, coun
                 (title) " " span.badge { (words::count(count)) }
             }
             @if list.items.is_empty() { p.empty { "None." } } @else {
-                div.scroll tabindex="0" role="region" aria-label=(title) { table.rows {
+                div.scroll tabindex="0" role="region" aria-label=(title) { table.rows.stack {
                     thead {
                         tr {
                             th scope="col" { "Ended" } th scope="col" { "Event type" }
@@ -213,7 +217,9 @@ fn job_table(visitor: &Visitor, jobs: &[Job]) -> Markup {
 fn asked(job: &Job) -> String {
     let filter = job.request["filter"].as_object().cloned().unwrap_or_default();
     let part = |(name, value): (&String, &Value)| {
-        format!("{} {}", name.replace('_', " "), value.as_str().unwrap_or_default())
+        let value = value.as_str().unwrap_or_default();
+        let shown = if name == "status" { words::state(value).2 } else { value.to_owned() };
+        format!("{} {shown}", name.replace('_', " "))
     };
     let parts: Vec<String> = filter.iter().map(part).collect();
     if parts.is_empty() { "everything given up or expired".to_owned() } else { parts.join(", ") }

@@ -12,14 +12,15 @@ mod timeline;
 
 use axum::Router;
 use axum::extract::{Path, Query};
-use axum::routing::{get, post};
+use axum::response::Response;
+use axum::routing::get;
 use maud::{Markup, html};
 use serde::Deserialize;
 use tidegate_core::time::Millis;
 
 use super::ask::{Refused, segment, with_query};
 use super::layout::{self, Part};
-use super::visitor::{Clock, Page, Visitor};
+use super::visitor::{Clock, Page, Visitor, see};
 use super::wire::{Attempt, Destination, Forecast, Latency, List, Notice, PastHold};
 use super::{Dashboard, ui, words};
 
@@ -29,10 +30,19 @@ pub(super) fn routes() -> Router<Dashboard> {
         .route("/destinations/new", get(edit::blank).post(edit::create))
         .route("/destinations/{id}", get(show))
         .route("/destinations/{id}/edit", get(edit::show).post(edit::save))
-        .route("/destinations/{id}/preview", post(edit::preview))
-        .route("/destinations/{id}/do", post(actions::act))
-        .route("/destinations/{id}/secret", post(actions::rotate))
-        .route("/destinations/{id}/test", post(actions::test))
+        .route("/destinations/{id}/preview", get(back_to_form).post(edit::preview))
+        .route("/destinations/{id}/do", get(back).post(actions::act))
+        .route("/destinations/{id}/secret", get(back).post(actions::rotate))
+        .route("/destinations/{id}/test", get(back).post(actions::test))
+}
+
+/// The address of a form is no page: whoever comes there looks for the page that has it.
+async fn back(Path(id): Path<String>) -> Response {
+    see(&format!("/destinations/{}", segment(&id)))
+}
+
+async fn back_to_form(Path(id): Path<String>) -> Response {
+    see(&format!("/destinations/{}/edit", segment(&id)))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -64,14 +74,16 @@ impl Facts {
         let (forecast, latency, attempts) =
             (format!("{path}/forecast"), format!("{path}/latency"), format!("{path}/attempts?limit=200"));
         let (holds, notices) = (of("holds"), with_query(&format!("{path}/notices"), [("limit", Some("50"))]));
-        let (forecast, latency, attempts, holds, notices, strip) = futures_util::try_join!(
+        let (forecast, latency, mut attempts, holds, notices, strip) = futures_util::try_join!(
             api.get(&forecast),
             api.get(&latency),
-            api.get(&attempts),
+            api.get::<List<Attempt>>(&attempts),
             api.get(&holds),
             api.get(&notices),
             strip::Strip::ask(api, &visitor.clock, &destination.delivery_schedules),
         )?;
+        // They come in the order in which they ended.
+        attempts.items.sort_by_key(|attempt| std::cmp::Reverse(attempt.started_at));
         Ok(Self { destination, forecast, latency, attempts, holds, notices, strip })
     }
 }
@@ -85,8 +97,9 @@ async fn show(visitor: Visitor, Path(id): Path<String>, Query(asked): Query<Aske
     Ok(layout::page(&visitor, Part::Destinations, &facts.destination.name, &content))
 }
 
-/// The page with something to say first.
-async fn show_with(visitor: Visitor, id: &str, first: &Markup) -> Page {
+/// The page with something to say first, in answer to a form.
+async fn show_with(mut visitor: Visitor, id: &str, first: &Markup) -> Page {
+    visitor.stands_at = Some(format!("/destinations/{}", segment(id)));
     match Facts::ask(&visitor, id).await {
         Ok(facts) => {
             let content = body(&visitor, &facts, first);
@@ -132,7 +145,7 @@ fn body(visitor: &Visitor, facts: &Facts, first: &Markup) -> Markup {
                 h2 #backlog { "Backlog" } (backlog(clock, facts))
             }
         }
-        section aria-labelledby="day" { h2 #day { "The next 24 hours" } (facts.strip.draw(clock)) }
+        section aria-labelledby="day" data-live="day" { h2 #day { "The next 24 hours" } (facts.strip.draw(clock)) }
         section aria-labelledby="attempts" data-live="attempts" {
             h2 #attempts { "Attempts and holds" }
             (timeline::draw(clock, &facts.attempts.items, &facts.holds.items))
@@ -167,7 +180,7 @@ fn figures(clock: &Clock, facts: &Facts) -> Markup {
             (ui::figure("Success, 24 h", &rate(destination.success_rate_24h), &html! { "of attempts" }))
             (ui::figure("Timeouts, 24 h", &rate(destination.timeout_rate_24h), &html! { "of attempts" }))
             (ui::figure("Timeout", &html! { (words::span(Millis::new(destination.timeout.ms))) }, &html! { (destination.timeout.mode) }))
-            (ui::figure("Rate", &html! { @match destination.rate_now { Some(rate) => { (format!("{:.0}/min", rate.per_minute)) } None => { "no limit" } } }, &html! {
+            (ui::figure("Rate", &html! { @match destination.rate_now { Some(rate) => { (words::rate(rate.per_minute)) } None => { "no limit" } } }, &html! {
                 @if let Some(rate) = destination.rate_now {
                     (words::count(rate.tokens)) " of " (words::count(rate.burst)) " tokens left"
                 }

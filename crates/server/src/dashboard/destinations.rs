@@ -159,7 +159,7 @@ fn table(clock: &Clock, asked: &Asked, items: &[Destination]) -> Markup {
                     (head("name", "Name")) (head("attention", "Status"))
                     (head("queued", "Queue")) (head("oldest", "Oldest")) (head("inflight", "In flight"))
                     (head("success_rate", "Success 24 h")) (head("timeout", "Timeout"))
-                    th scope="col" { "Rate left" }
+                    th scope="col" { "Rate used" }
                 } }
                 tbody {
                     @for item in items {
@@ -196,7 +196,7 @@ fn hold(clock: &Clock, item: &Destination) -> Markup {
 fn rate(item: &Destination) -> Markup {
     html! {
         @match item.rate_now {
-            Some(rate) => { (words::count(rate.tokens)) " / " (words::count(rate.burst)) small { (format!("{:.0}/min", rate.per_minute)) } }
+            Some(rate) => { (words::count(rate.burst.saturating_sub(rate.tokens))) " / " (words::count(rate.burst)) small { (words::rate(rate.per_minute)) } }
             None => { "no limit" }
         }
     }

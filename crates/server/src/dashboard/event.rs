@@ -6,7 +6,8 @@ mod request;
 
 use axum::Router;
 use axum::extract::{Path, Query};
-use axum::routing::{get, post};
+use axum::response::Response;
+use axum::routing::get;
 use futures_util::future::try_join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -29,9 +30,9 @@ pub(super) fn routes() -> Router<Dashboard> {
     Router::new()
         .route("/find", get(find))
         .route("/events/{id}", get(show))
-        .route("/events/{id}/do", post(act))
+        .route("/events/{id}/do", get(back).post(act))
         .route("/deliveries/{id}", get(of_delivery))
-        .route("/deliveries/{id}/do", post(act_on_delivery))
+        .route("/deliveries/{id}/do", get(of_delivery).post(act_on_delivery))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -44,12 +45,18 @@ pub(super) struct Asked {
 async fn find(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let id = segment(asked.id.trim());
     let path = match id.split('_').next() {
+        Some("") => "/log".to_owned(),
         Some("evt") => format!("/events/{id}"),
         Some("dst") => format!("/destinations/{id}"),
         _ => format!("/deliveries/{id}"),
     };
     drop(visitor);
     Ok(see(&path))
+}
+
+/// The address of a form is no page.
+async fn back(Path(id): Path<String>) -> Response {
+    see(&format!("/events/{}", segment(&id)))
 }
 
 /// A delivery is shown with its event.

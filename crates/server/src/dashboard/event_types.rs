@@ -4,18 +4,18 @@ use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::get;
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use tidegate_core::time::Millis;
 
 use super::ask::{Refused, segment, with_query};
-use super::form::{Fields, Values, number};
+use super::form::{Fields, Values};
 use super::layout::{self, Part, account_name};
 use super::visitor::{Page, Posted, Visitor, see};
 use super::wire::{EventType, List, Settings};
-use super::{Dashboard, ui, words};
+use super::{Dashboard, policies, ui, words};
 use crate::api::event_types::EventTypeView;
 
 /// Types of a page.
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Router<Dashboard> {
     Router::new()
         .route("/event-types", get(show).post(save))
         .route("/event-types/edit", get(edit))
-        .route("/event-types/delete", post(remove))
+        .route("/event-types/delete", get(back).post(remove))
         .route("/catalogue/{account}", get(public))
 }
 
@@ -38,6 +38,11 @@ struct Asked {
     event_type: String,
     cursor: String,
     done: Option<String>,
+}
+
+/// The address of a form is no page.
+async fn back() -> Response {
+    see("/event-types")
 }
 
 async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
@@ -146,9 +151,7 @@ fn of(item: &EventType) -> Values {
     values.put_some("priority", item.priority);
     values.put_some("consumer_guidance", item.consumer_guidance.as_ref());
     if let Some(retry) = &item.retry_policy {
-        let delays: Vec<String> = retry.delays_seconds.iter().map(ToString::to_string).collect();
-        values.put("retry_policy.delays_seconds", delays.join(" "));
-        values.put("retry_policy.max_attempts", retry.max_attempts);
+        policies::put_retry(&mut values, retry);
     }
     values
 }
@@ -169,7 +172,10 @@ fn form(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> Response
                 fieldset {
                     legend { "Event type" }
                     div.grid {
-                        (fields.text("event_type", "Name or pattern", "Such as order.paid or order.*"))
+                        // Another name is another type.
+                        @if values.get("version").is_empty() {
+                            (fields.text("event_type", "Name or pattern", "Such as order.paid or order.*"))
+                        } @else { input type="hidden" name="event_type" value=(values.get("event_type")); }
                         (fields.area("description", "What it means", "", 3))
                         (fields.area("consumer_guidance", "What consumers should do with it", "", 3))
                     }
@@ -179,11 +185,10 @@ fn form(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> Response
                     div.grid {
                         (fields.input("delivery_ttl_seconds", "Worth sending for seconds", "From its receipt. Empty: no limit.", "number"))
                         (fields.input("priority", "Priority", "1 critical … 4 bulk. Empty: 3.", "number"))
-                        (fields.input("max_attempts", "Attempts at most", "Caps whatever policy is chosen.", "number"))
-                        (fields.text("retry_policy.delays_seconds", "Seconds between attempts", "Such as 30 120 600. Empty: as the destination says."))
-                        (fields.input("retry_policy.max_attempts", "Attempts of this policy", "", "number"))
+                        (fields.input("max_attempts", "Attempts at most", "Caps whatever retry policy is chosen.", "number"))
                     }
                 }
+                (policies::draw_retry(&fields, "A policy of its own, instead of the destination's", &html! {}))
                 div.bar { button.main type="submit" { "Save" } a href="/event-types" { "Discard" } }
             }
             @if !values.get("version").is_empty() {
@@ -194,34 +199,45 @@ fn form(visitor: &Visitor, values: &Values, fault: Option<&Refused>) -> Response
     layout::page(visitor, Part::EventTypes, "Event type", &content)
 }
 
-fn document(values: &Values) -> Value {
-    let delays: Vec<Value> = values.words("retry_policy.delays_seconds").into_iter().map(number).collect();
-    let retry = (!delays.is_empty()).then(|| {
-        let mut retry = json!({"delays_seconds": delays});
-        if values.some("retry_policy.max_attempts").is_some() {
-            retry["max_attempts"] = values.number("retry_policy.max_attempts");
-        }
-        retry
-    });
-    let mut document = json!({
-        "description": values.some("description"),
-        "consumer_guidance": values.some("consumer_guidance"),
-        "delivery_ttl_seconds": values.number("delivery_ttl_seconds"),
-        "max_attempts": values.number("max_attempts"),
-        "priority": values.number("priority"),
-        "retry_policy": retry,
-    });
-    if let Some(document) = document.as_object_mut() {
-        document.retain(|_, value| !value.is_null());
-    }
-    document
+/// What the form says, in the words of the API. A type is written as a whole: what the form does not ask about stays as it was.
+fn document(before: Map<String, Value>, values: &Values) -> Value {
+    let mut document = before;
+    let said = [
+        ("description", values.some("description").into()),
+        ("consumer_guidance", values.some("consumer_guidance").into()),
+        ("delivery_ttl_seconds", values.number("delivery_ttl_seconds")),
+        ("max_attempts", values.number("max_attempts")),
+        ("priority", values.number("priority")),
+        ("retry_policy", policies::retry(values)),
+    ];
+    document.extend(said.map(|(name, value)| (name.to_owned(), value)));
+    // What only tells of the last change is not written.
+    document.retain(|name, value| !value.is_null() && name != "version" && name != "updated_at");
+    Value::Object(document)
 }
 
 async fn save(Posted { visitor, values }: Posted) -> Page {
-    let path = format!("/v1/event-types/{}", segment(values.get("event_type")));
+    let name = values.get("event_type");
+    if name.is_empty() {
+        // Without a name there is no path to write to.
+        let error = "an event type has a name, such as order.paid, or a pattern, such as order.*".to_owned();
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        let refused = Refused { status, error, field: Some("event_type".to_owned()) };
+        return Ok(form(&visitor, &values, Some(&refused)));
+    }
+    let path = format!("/v1/event-types/{}", segment(name));
     let version = values.get("version").parse().ok();
-    match visitor.api.change(Method::PUT, &path, &document(&values), version).await {
+    let before = match version {
+        Some(_) => visitor.api.get(&path).await,
+        None => Ok(Map::new()),
+    };
+    let saved = match before {
+        Ok(before) => visitor.api.change(Method::PUT, &path, &document(before, &values), version).await,
+        Err(refused) => Err(refused),
+    };
+    match saved {
         Ok(_) => Ok(see("/event-types?done=saved")),
+        Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
         Err(refused) => Ok(form(&visitor, &values, Some(&refused))),
     }
 }

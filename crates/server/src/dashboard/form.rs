@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::ask::Refused;
+use super::visitor::Clock;
 
 /// What a form holds, in its order; a name may come more than once.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +69,8 @@ pub(super) fn number(text: &str) -> Value {
     match (text, text.parse::<u64>(), text.parse::<f64>()) {
         ("", _, _) => Value::Null,
         (_, Ok(whole), _) => whole.into(),
-        (_, _, Ok(real)) => real.into(),
+        // What reads as `inf` or `nan` is no number of JSON.
+        (_, _, Ok(real)) if real.is_finite() => real.into(),
         (text, ..) => text.into(),
     }
 }
@@ -76,6 +78,16 @@ pub(super) fn number(text: &str) -> Value {
 /// Words between blanks, commas and line ends.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| letter.is_whitespace() || letter == ',').filter(|word| !word.is_empty())
+}
+
+/// What a field for a moment holds, as an instant: it is by the viewer's clock. What is none, and what names its zone, goes on as
+/// it is.
+pub(super) fn instant(clock: &Clock, text: &str) -> String {
+    let bare =
+        |(_, time): &(&str, &str)| time.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
+    let local = text.split_once('T').filter(bare).and_then(|_| text.parse::<jiff::civil::DateTime>().ok());
+    let zoned = local.and_then(|local| local.to_zoned(clock.zone.clone()).ok());
+    zoned.map_or_else(|| text.to_owned(), |zoned| zoned.timestamp().to_string())
 }
 
 /// What `after` says otherwise than `before`, part by part: all that a PATCH need say.
@@ -96,18 +108,17 @@ pub(super) struct Fields<'a> {
 
 impl Fields<'_> {
     /// What is wrong with this field: the API names it, or something inside it.
-    fn fault_of(&self, name: &str) -> Option<&str> {
+    fn fault_of(&self, name: &str) -> Option<String> {
         let fault = self.fault?;
-        let field = fault.field.as_deref()?;
-        let rest = field.strip_prefix(name)?;
-        (rest.is_empty() || rest.starts_with(['.', '['])).then_some(fault.error.as_str())
+        let rest = named(fault)?.strip_prefix(name)?;
+        (rest.is_empty() || rest.starts_with(['.', '['])).then(|| plain(&fault.error))
     }
 
     /// A fault that stands beside no field, at the top.
     pub(super) fn notice(&self) -> Markup {
         html! {
             @if let Some(fault) = self.fault {
-                p.notice.bad role="alert" { strong { "Not saved. " } (fault.error) }
+                p.notice.bad role="alert" { strong { "Not saved. " } (plain(&fault.error)) }
             }
         }
     }
@@ -177,7 +188,8 @@ impl Fields<'_> {
     }
     /// A box to tick.
     pub(super) fn tick(&self, name: &str, label: &str) -> Markup {
-        let fault = self.fault_of(name);
+        // What is wrong within stands beside its own field.
+        let fault = self.fault_of(name).filter(|_| self.fault.and_then(named) == Some(name));
         html! {
             div.field.tick {
                 label {
@@ -202,6 +214,27 @@ impl Fields<'_> {
                 @if let Some(fault) = self.fault_of(name) { small.fault { "✕ " (fault) } }
             }
         }
+    }
+}
+
+/// The field that a fault is about, as forms name it: the rate has one field for its number, whatever its unit.
+fn named(fault: &Refused) -> Option<&str> {
+    match fault.field.as_deref()? {
+        "rate_limit.max_per_minute" => Some("rate_limit.max"),
+        field => Some(field),
+    }
+}
+
+/// A fault in words for people: what the API says of types is for programs.
+fn plain(error: &str) -> String {
+    let of_type = error.split_once(": invalid type: ").or_else(|| error.split_once(": invalid value: "));
+    let expected = error.rsplit_once("expected ").map(|(_, expected)| expected);
+    match (of_type, expected) {
+        (Some((field, _)), Some("u64" | "i64" | "u32" | "u16")) => {
+            format!("{field} must be a whole number, 0 or more")
+        }
+        (Some((field, _)), Some("f64")) => format!("{field} must be a number"),
+        _ => error.to_owned(),
     }
 }
 
@@ -230,6 +263,16 @@ mod tests {
         assert!(fields.fault_of("retry_policy.delays_seconds").is_some());
         assert!(fields.fault_of("retry_policy.delays").is_none());
         assert!(fields.fault_of("retry_policy.max_attempts").is_none());
+        assert!(fields.fault_of("retry_policy").is_some());
+        assert!(!fields.tick("retry_policy", "").into_string().contains("fault"), "it is told once");
+        let fault = Refused {
+            error: "`rate_limit.max`: invalid type: string \"x\", expected u64".to_owned(),
+            field: Some("rate_limit.max_per_minute".to_owned()),
+            ..fault.clone()
+        };
+        let fields = Fields { values: &values, fault: Some(&fault) };
+        let said = fields.fault_of("rate_limit.max").unwrap();
+        assert_eq!(said, "`rate_limit.max` must be a whole number, 0 or more");
     }
 
     #[test]
@@ -240,11 +283,28 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_is_read_by_the_clock_of_whoever_wrote_it() {
+        let zone = jiff::tz::TimeZone::get("America/Chicago").unwrap();
+        let clock = Clock { now: tidegate_core::time::Timestamp::from_millis(0), zone };
+        for (written, meant) in [
+            ("2026-07-01T12:00", "2026-07-01T17:00:00Z"),
+            ("2026-12-01T12:00:30", "2026-12-01T18:00:30Z"),
+            ("2026-12-01T12:00:00Z", "2026-12-01T12:00:00Z"),
+            ("2026-12-01T12:00:00+02:00", "2026-12-01T12:00:00+02:00"),
+            ("tomorrow", "tomorrow"),
+            ("", ""),
+        ] {
+            assert_eq!(instant(&clock, written), meant);
+        }
+    }
+
+    #[test]
     fn what_is_no_number_goes_on_as_text() {
         assert_eq!(
             (number("7"), number("0.5"), number("x"), number("")),
             (json!(7), json!(0.5), json!("x"), Value::Null)
         );
+        assert_eq!((number("inf"), number("NaN")), (json!("inf"), json!("NaN")));
         let values = Values::parse(b"a=1%0D%0A2&a=3&b=+x+");
         assert_eq!(values.all("a").collect::<Vec<_>>(), ["1\n2", "3"]);
         assert_eq!((values.get("b"), values.words("a")), ("x", vec!["1", "2"]));

@@ -31,7 +31,7 @@ const PARTS: [(Part, &str, &str); 6] = [
     (Part::Settings, "Settings", "/settings"),
 ];
 
-/// Accounts that an operator may choose from in the header; with more, they name one in the settings.
+/// Accounts that an operator may choose from in the header; with more, they name one by its id.
 const MAX_CHOICES: usize = 50;
 
 /// A page of this part.
@@ -65,7 +65,7 @@ fn page_with(
     let zone = visitor.clock.zone.iana_name().unwrap_or("UTC");
     let markup = html! {
         (head(title))
-        body data-live-from="/live" {
+        body data-live-from="/live" data-stands-at=[&visitor.stands_at] {
             a.skip href="#main" { "Skip to the content" }
             header.top {
                 a.brand href="/" { (wave()) "Tidegate" }
@@ -80,7 +80,7 @@ fn page_with(
                 }
                 (who(visitor))
             }
-            main #main tabindex="-1" { (paused(visitor)) (content) }
+            main #main tabindex="-1" { div data-live="paused" { (paused(visitor)) } (content) }
             footer.foot {
                 span { "Tidegate " (env!("CARGO_PKG_VERSION")) }
                 span { "Times in " (zone) }
@@ -110,12 +110,21 @@ fn who(visitor: &Visitor) -> Markup {
     let own = catalogue.account(visitor.caller.account);
     let name = own.as_deref().map(account_name).unwrap_or_default();
     let accounts = if visitor.is_operator() { catalogue.accounts() } else { Vec::new() };
-    let mut accounts: Vec<_> =
-        accounts.into_iter().map(|account| (account_name(&account), account)).collect();
+    let many = accounts.len() > MAX_CHOICES;
+    let listed = accounts.into_iter().filter(|_| !many);
+    let mut accounts: Vec<_> = listed.map(|account| (account_name(&account), account)).collect();
     accounts.sort_by(|one, other| one.0.cmp(&other.0));
     html! {
         div.who {
-            @if accounts.len() > 1 && accounts.len() <= MAX_CHOICES {
+            @if many {
+                span.account title=(name) { (name) }
+                form method="post" action="/account" {
+                    (ui::csrf(visitor))
+                    label.hidden for="account" { "Look into another account, by its id" }
+                    input id="account" name="account" required placeholder="acc_… or external id" spellcheck="false" autocomplete="off";
+                    button.quiet type="submit" { "Go" }
+                }
+            } @else if accounts.len() > 1 {
                 form method="post" action="/account" {
                     (ui::csrf(visitor))
                     label.hidden for="account" { "Account" }

@@ -5,10 +5,13 @@ use axum::extract::Query;
 use axum::routing::get;
 use maud::{Markup, html};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tidegate_core::time::Millis;
 
-use super::ask::with_query;
+use super::ask::{Refused, with_query};
+use super::form::instant;
 use super::layout::{self, Part};
-use super::visitor::{Page, Visitor};
+use super::visitor::{Clock, Page, Visitor};
 use super::wire::{At, Delivery, Ended, Event, List};
 use super::{Dashboard, ui, words};
 use crate::auth::Role;
@@ -39,6 +42,10 @@ const REASONS: [&str; 11] = [
     "paused",
     "disabled",
 ];
+
+/// So long a page looks on where what it read first had nothing to show. Each reading looks at a bounded number of rows, and what
+/// is looked for may lie behind many others.
+const PATIENCE: Millis = Millis::new(50);
 
 /// The pages.
 pub(super) fn routes() -> Router<Dashboard> {
@@ -82,8 +89,8 @@ impl Asked {
         let own = [("tab", tab), ("cursor", cursor)];
         with_query(base, own.into_iter().chain(self.filters()).map(|(name, value)| (name, Some(value))))
     }
-    fn api(&self, status: &str) -> String {
-        let (from, to) = (instant(&self.from), instant(&self.to));
+    fn api(&self, clock: &Clock, status: &str, cursor: &str) -> String {
+        let (from, to) = (instant(clock, &self.from), instant(clock, &self.to));
         let all = [
             ("status", status),
             ("destination_id", &self.destination),
@@ -94,21 +101,33 @@ impl Asked {
             ("external_event_id", &self.external_id),
             ("ordering_key", &self.ordering_key),
             ("limit", ROWS),
-            ("cursor", &self.cursor),
+            ("cursor", cursor),
         ];
         with_query("/v1/deliveries", all.map(|(name, value)| (name, Some(value))))
     }
 }
 
-/// What a field for a moment holds is taken as UTC; a whole time is left as it is.
-fn instant(text: &str) -> String {
-    let bare = text.len() == "2026-04-23T14:32".len() && !text.ends_with('Z');
-    if bare { format!("{text}:00Z") } else { text.to_owned() }
+/// The first page from here on that has something, as far as patience reaches.
+async fn look<T: DeserializeOwned>(
+    visitor: &Visitor,
+    from: &str,
+    path: impl Fn(&str) -> String,
+) -> Result<List<T>, Refused> {
+    let now = || visitor.dashboard.app.engine.now().mono;
+    let began = now();
+    let mut found: List<T> = visitor.api.get(&path(from)).await?;
+    while found.items.is_empty()
+        && let Some(next) = found.next_cursor.clone().filter(|_| now().since(began) < PATIENCE)
+    {
+        found = visitor.api.get(&path(&next)).await?;
+    }
+    Ok(found)
 }
 
 async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let (tab, status) = asked.tab();
-    let found: List<Delivery> = match visitor.api.get(&asked.api(status)).await {
+    let found = look(&visitor, &asked.cursor, |cursor| asked.api(&visitor.clock, status, cursor)).await;
+    let found: List<Delivery> = match found {
         Ok(found) => found,
         Err(refused) if refused.status.is_client_error() && visitor.caller.role.permits(Role::Viewer) => {
             let content =
@@ -130,8 +149,11 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
             @if found.items.is_empty() {
                 p.empty {
                     @if found.next_cursor.is_some() {
-                        "None on this page; there may be more on the next."
-                    } @else { "No delivery fits." }
+                        "None among the newest; the next page looks further back. "
+                        @if let Some(held) = held_destinations(&asked, status) { a href=(held) { "The destinations that hold what waits" } }
+                    } @else if asked.is_filtered() || status != "" || !asked.cursor.is_empty() { "No delivery fits." } @else {
+                        "Nothing was published yet. " a href="/" { "What to do next" }
+                    }
                 }
             }
             @else { (table(&visitor, &found.items)) }
@@ -141,12 +163,21 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     Ok(layout::page(&visitor, Part::Log, "Log", &content))
 }
 
+/// Where the same is told by destinations: those have counted what waits for them.
+fn held_destinations(asked: &Asked, status: &str) -> Option<String> {
+    let own = matches!(asked.hold.as_str(), "scheduled" | "retry_backoff" | "order_blocked");
+    let waits = matches!(status, "" | "queued");
+    let pairs = [("status", Some(asked.hold.as_str())), ("sort", Some("queued"))];
+    (waits && !own && asked.destination.is_empty()).then(|| with_query("/destinations", pairs))
+}
+
 fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Markup {
     let counted = |tab: &str| match (tab, ended) {
         ("dead_letter", Some(ended)) => Some(words::count(ended.dead_letter)),
         ("expired", Some(ended)) => Some(words::count(ended.expired)),
         _ => None,
     };
+    let zone = visitor.clock.zone_name();
     html! {
         h1 { "Log" }
         nav.tabs aria-label="By status" data-live="tabs" {
@@ -179,11 +210,12 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
                 }
             }
             div.field {
-                label for="from" { "From (UTC)" }
+                label for="from" { "From (" (zone) ")" }
                 input id="from" name="from" type="datetime-local" value=(asked.from);
             }
             div.field {
-                label for="to" { "To (UTC)" } input id="to" name="to" type="datetime-local" value=(asked.to);
+                label for="to" { "To (" (zone) ")" }
+                input id="to" name="to" type="datetime-local" value=(asked.to);
             }
             div.field {
                 label for="external_id" { "Your event id" }
@@ -212,7 +244,7 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
 fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
     let clock = &visitor.clock;
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows {
+        div.scroll tabindex="0" role="region" aria-label="Deliveries" { table.rows.stack {
             thead {
                 tr {
                     th scope="col" { "Accepted" } th scope="col" { "Status" }
@@ -229,7 +261,7 @@ fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
                 }
                 td.name { (destination(visitor, item)) }
                 td.text { (why(visitor, item)) }
-                td.number {
+                td.number data-label="Attempts" {
                     (item.attempts_used)
                     @if let Some(most) = item.max_attempts { " / " (most) }
                     @if item.attempts_count != item.attempts_used {
@@ -267,19 +299,25 @@ pub(super) fn why(visitor: &Visitor, item: &Delivery) -> Markup {
 }
 
 async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
-    let (from, to) = (instant(&asked.from), instant(&asked.to));
-    let all = [
-        ("event_type", asked.event_type.as_str()),
-        ("from", &from),
-        ("to", &to),
-        ("external_event_id", &asked.external_id),
-        ("ordering_key", &asked.ordering_key),
-        ("limit", ROWS),
-        ("cursor", &asked.cursor),
-    ];
-    let path = with_query("/v1/outbound-events", all.map(|(name, value)| (name, Some(value))));
-    let found: List<Event> = match visitor.api.get(&path).await {
+    let (from, to) = (instant(&visitor.clock, &asked.from), instant(&visitor.clock, &asked.to));
+    let path = |cursor: &str| {
+        let all = [
+            ("event_type", asked.event_type.as_str()),
+            ("from", &from),
+            ("to", &to),
+            ("external_event_id", &asked.external_id),
+            ("ordering_key", &asked.ordering_key),
+            ("limit", ROWS),
+            ("cursor", cursor),
+        ];
+        with_query("/v1/outbound-events", all.map(|(name, value)| (name, Some(value))))
+    };
+    let found: List<Event> = match look(&visitor, &asked.cursor, path).await {
         Ok(found) => found,
+        Err(refused) if refused.status.is_client_error() && visitor.caller.role.permits(Role::Viewer) => {
+            let content = html! { (head(&visitor, &asked, "events", None)) p.notice.bad role="alert" { (refused.error) } };
+            return Ok(layout::page(&visitor, Part::Log, "Events", &content));
+        }
         Err(refused) => return Err(visitor.refuse(refused)),
     };
     let next = found.next_cursor.as_deref().map(|cursor| asked.page("/log/events", "events", cursor));
@@ -289,7 +327,14 @@ async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let content = html! {
         (head(&visitor, &asked, "events", None))
         div data-live=[asked.cursor.is_empty().then_some("events")] {
-            @if found.items.is_empty() { p.empty { "No event fits." } } @else {
+            @if found.items.is_empty() {
+                p.empty {
+                    @if found.next_cursor.is_some() { "None among the newest; the next page looks further back." }
+                    @else if asked.is_filtered() || !asked.cursor.is_empty() { "No event fits." } @else {
+                        "Nothing was published yet. " a href="/" { "What to do next" }
+                    }
+                }
+            } @else {
                 div.scroll tabindex="0" role="region" aria-label="Events" { table.rows {
                     thead {
                         tr {

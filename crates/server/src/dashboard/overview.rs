@@ -6,6 +6,7 @@ mod first_steps;
 use maud::{Markup, html};
 use serde::de::IgnoredAny;
 
+use super::ask::Api;
 use super::layout::{self, Part};
 use super::visitor::{Clock, Page, Visitor};
 use super::wire::{Destination, Hold, List, Node, Stats};
@@ -20,17 +21,14 @@ const POOR: f64 = 0.9;
 pub(super) async fn show(visitor: Visitor) -> Page {
     let api = &visitor.api;
     let attention = format!("/v1/destinations?sort=attention&limit={MOST}");
-    let asked = futures_util::try_join!(
-        api.get::<Stats>("/v1/stats"),
-        api.get::<List<Destination>>(&attention),
-        api.get::<List<IgnoredAny>>("/v1/outbound-events?limit=1"),
-    );
-    let (stats, destinations, events) = match asked {
+    let asked =
+        futures_util::try_join!(api.get::<Stats>("/v1/stats"), api.get::<List<Destination>>(&attention),);
+    let (stats, destinations) = match asked {
         Ok(asked) => asked,
         Err(refused) => return Err(visitor.refuse(refused)),
     };
     let nodes = if visitor.is_operator() { api.get::<List<Node>>("/v1/nodes").await.ok() } else { None };
-    let is_new = stats.destinations == 0 || events.items.is_empty();
+    let is_new = stats.destinations == 0 || !has_events(api, &stats).await;
     let content = html! {
         h1 { "Overview" }
         div data-live="overview" {
@@ -59,6 +57,15 @@ pub(super) async fn show(visitor: Visitor) -> Page {
     Ok(layout::page(&visitor, Part::Overview, "Overview", &content))
 }
 
+/// Whether anything was ever published. The store is asked only where nothing was lately.
+async fn has_events(api: &Api, stats: &Stats) -> bool {
+    if stats.queued_events > 0 || stats.last_24h.accepted > 0 {
+        return true;
+    }
+    let events = api.get::<List<IgnoredAny>>("/v1/outbound-events?limit=1").await;
+    events.is_ok_and(|events| !events.items.is_empty())
+}
+
 fn figures(clock: &Clock, stats: &Stats) -> Markup {
     let day = &stats.last_24h;
     let rate = (day.attempts > 0).then(|| day.successes as f64 / day.attempts as f64);
@@ -66,7 +73,7 @@ fn figures(clock: &Clock, stats: &Stats) -> Markup {
         dl.figures {
             (ui::figure("Accepted, 24 h", &html! { (words::count(day.accepted)) }, &html! { "deliveries in" }))
             (ui::figure("Delivered, 24 h", &html! { (words::count(day.delivered)) }, &html! { "deliveries out" }))
-            (ui::figure("Success, 24 h", &html! { (rate.map_or("–".to_owned(), words::percent)) }, &html! { "of " (words::count(day.attempts)) " attempts" }))
+            (ui::figure("Success, 24 h", &html! { (rate.map_or("–".to_owned(), words::percent)) }, &html! { "of " (words::plural(day.attempts, "attempt", "attempts")) }))
             (ui::figure("Waiting", &html! { (words::count(stats.queued_events)) }, &html! {
                 @if let Some(at) = stats.oldest_queued_at {
                     "oldest " (ui::countdown(clock, at))
@@ -103,7 +110,7 @@ fn attention_table(clock: &Clock, items: &[Destination]) -> Markup {
         items.iter().filter_map(|item| Some((item, reason(clock, item)?))).collect();
     html! {
         @if rows.is_empty() { p.calm { span.state.good { span.shape aria-hidden="true" { "✓" } " all well" } " No destination is held or failing." } } @else {
-            div.scroll tabindex="0" role="region" aria-label="Needs attention" { table.rows {
+            div.scroll tabindex="0" role="region" aria-label="Needs attention" { table.rows.stack {
                 thead {
                     tr {
                         th scope="col" { "Destination" } th scope="col" { "Status" } th scope="col" { "Why" }
@@ -114,7 +121,7 @@ fn attention_table(clock: &Clock, items: &[Destination]) -> Markup {
                     th scope="row" { a href={ "/destinations/" (item.id) } { (item.name) } }
                     td { (ui::state(&item.status)) }
                     td.text { (why) }
-                    td.number { (words::count(item.queued_events)) }
+                    td.number data-label="Queue" { (words::count(item.queued_events)) }
                 } } }
             } }
             p { a href="/destinations?sort=attention" { "All destinations, by need of attention" } }

@@ -108,11 +108,16 @@ pub(super) fn retry(values: &Values) -> Value {
         return Value::Null;
     }
     let delays: Vec<Value> = values.words("retry_policy.delays_seconds").into_iter().map(number).collect();
-    json!({
-        "max_attempts": values.number("retry_policy.max_attempts"),
-        "delays_seconds": delays,
-        "jitter": values.some("retry_policy.jitter"),
-    })
+    let said = [
+        ("max_attempts", values.number("retry_policy.max_attempts")),
+        ("delays_seconds", if delays.is_empty() { Value::Null } else { delays.into() }),
+        ("jitter", values.some("retry_policy.jitter").into()),
+    ];
+    // What is left empty is the default.
+    said.into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// What it says of the breaker.
@@ -179,19 +184,10 @@ pub(super) fn draw(fields: &Fields<'_>, whose: Whose) -> Markup {
                 (fields.input("timeout_seconds", "Pinned seconds", "Only where pinned.", "number"))
             }
         }
-        fieldset {
-            legend { "Retries" }
-            (fields.tick("retry_policy", match whose {
-                Whose::Destination => "A policy of its own, instead of the account's",
-                Whose::Account => "A policy of the account's own, instead of the built-in one",
-            }))
-            div.grid {
-                (fields.input("retry_policy.max_attempts", "Attempts at most", "", "number"))
-                (fields.text("retry_policy.delays_seconds", "Seconds between them", "Such as 30 120 600 3600; the last repeats."))
-                (fields.choice("retry_policy.jitter", "Jitter", "", &[("proportional", "proportional: ±20%"), ("full", "full"), ("none", "none")]))
-                (fields.text("permanent_statuses", "Give up at once on", "Statuses such as 400 422."))
-            }
-        }
+        (draw_retry(fields, match whose {
+            Whose::Destination => "A policy of its own, instead of the account's",
+            Whose::Account => "A policy of the account's own, instead of the built-in one",
+        }, &fields.text("permanent_statuses", "Give up at once on", "Statuses such as 400 422.")))
         fieldset {
             legend { "Circuit breaker: when to stop trying" }
             @if whose == Whose::Account {
@@ -206,6 +202,22 @@ pub(super) fn draw(fields: &Fields<'_>, whose: Whose) -> Markup {
                 (fields.input("circuit_breaker.open_seconds", "Open for seconds", "Doubles with each failed probe.", "number"))
                 (fields.input("circuit_breaker.max_open_seconds", "At most seconds", "", "number"))
                 (fields.input("circuit_breaker.successes_to_close", "Successes that close it", "", "number"))
+            }
+        }
+    }
+}
+
+/// The fields of retries, under a box that says whose they are, and what else belongs there.
+pub(super) fn draw_retry(fields: &Fields<'_>, own: &str, more: &Markup) -> Markup {
+    html! {
+        fieldset {
+            legend { "Retries" }
+            (fields.tick("retry_policy", own))
+            div.grid {
+                (fields.input("retry_policy.max_attempts", "Attempts at most", "", "number"))
+                (fields.text("retry_policy.delays_seconds", "Seconds between them", "Such as 30 120 600 3600; the last repeats."))
+                (fields.choice("retry_policy.jitter", "Jitter", "", &[("proportional", "proportional: ±20%"), ("full", "full"), ("none", "none")]))
+                (more)
             }
         }
     }

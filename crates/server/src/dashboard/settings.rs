@@ -5,13 +5,14 @@ mod defaults;
 use axum::Router;
 use axum::extract::{Path, Query};
 use axum::http::Method;
-use axum::routing::{get, post};
+use axum::response::Response;
+use axum::routing::get;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask::{Refused, segment};
-use super::form::{Fields, Values};
+use super::form::{Fields, Values, instant};
 use super::layout::{self, Part};
 use super::policies::Whose;
 use super::visitor::{Page, Posted, Visitor, see};
@@ -31,14 +32,18 @@ const ROLES: [(&str, &str); 5] = [
 pub(super) fn routes() -> Router<Dashboard> {
     Router::new()
         .route("/settings", get(show).post(save))
-        .route("/settings/keys", post(make))
-        .route("/settings/keys/{id}/revoke", post(revoke))
+        .route("/settings/keys", get(back).post(make))
+        .route("/settings/keys/{id}/revoke", get(back).post(revoke))
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Asked {
     done: Option<String>,
+}
+
+async fn back() -> Response {
+    see("/settings")
 }
 
 async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
@@ -61,7 +66,9 @@ async fn page(visitor: Visitor, fault: Option<Fault>, first: &Markup) -> Page {
     } else {
         None
     };
-    let own = of(&settings);
+    let mut own = of(&settings);
+    let account = visitor.dashboard.app.catalogue.account(visitor.caller.account);
+    own.put_some("version", account.map(|account| account.row.version));
     let fresh = {
         let mut values = Values::default();
         values.put("role", "viewer");
@@ -105,6 +112,7 @@ fn form(visitor: &Visitor, fields: &Fields<'_>) -> Markup {
     html! {
         form.edit novalidate method="post" action="/settings" {
             (ui::csrf(visitor)) (fields.notice())
+            input type="hidden" name="version" value=(fields.values.get("version"));
             fieldset {
                 legend { "Account" }
                 (fields.tick("paused", "Pause the whole account: accept events, send nothing"))
@@ -155,8 +163,11 @@ async fn save(Posted { visitor, values }: Posted) -> Page {
     };
     let values = policies::tidy(values);
     let patch = patch(&settings, &values);
-    match visitor.api.change(Method::PATCH, "/v1/settings", &patch, None).await {
+    // Whoever changed them since this form was made is not overruled.
+    let version = values.get("version").parse().ok();
+    match visitor.api.change(Method::PATCH, "/v1/settings", &patch, version).await {
         Ok(_) => Ok(see("/settings?done=saved")),
+        Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
         Err(refused) => {
             let fault = Fault::Settings(values, defaults::within(refused));
             page(visitor, Some(fault), &html! {}).await
@@ -182,7 +193,7 @@ fn patch(settings: &Settings, values: &Values) -> Value {
 fn table(visitor: &Visitor, keys: &[Key]) -> Markup {
     let clock = &visitor.clock;
     html! {
-        div.scroll tabindex="0" role="region" aria-label="API keys" { table.rows {
+        div.scroll tabindex="0" role="region" aria-label="API keys" { table.rows.stack {
             thead {
                 tr {
                     th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "Begins with" }
@@ -194,8 +205,8 @@ fn table(visitor: &Visitor, keys: &[Key]) -> Markup {
                 th scope="row" { (key.name) }
                 td { (key.role) }
                 td { code { (key.prefix) "…" } }
-                td { (ui::moment(clock, key.created_at)) }
-                td { @if let Some(at) = key.expires_at { (ui::moment(clock, at)) } @else { "never" } }
+                td data-label="made" { (ui::moment(clock, key.created_at)) }
+                td data-label="ends" { @if let Some(at) = key.expires_at { (ui::moment(clock, at)) } @else { "never" } }
                 td { @if visitor.caller.key.to_string() == key.id { small { "you are using it" } } @else { (ui::action(visitor, &format!("/settings/keys/{}/revoke", key.id), "Revoke", &[])) } }
             } } }
         } }
@@ -213,7 +224,7 @@ fn key_form_of(visitor: &Visitor, fields: &Fields<'_>) -> Markup {
                 div.grid {
                     (fields.text("name", "What it is for", ""))
                     (fields.choice("role", "Role", "", roles))
-                    (fields.text("expires_at", "Ends at", "A time such as 2027-01-31T12:00:00Z. Empty: never."))
+                    (fields.input("expires_at", &format!("Ends at ({})", visitor.clock.zone_name()), "Empty: never.", "datetime-local"))
                 }
                 div.bar { button.main type="submit" { "Make a key" } }
             }
@@ -222,16 +233,19 @@ fn key_form_of(visitor: &Visitor, fields: &Fields<'_>) -> Markup {
 }
 
 /// A new key: the page shows it once.
-async fn make(Posted { visitor, values }: Posted) -> Page {
+async fn make(Posted { mut visitor, values }: Posted) -> Page {
+    visitor.stands_at = Some("/settings".to_owned());
     let mut body = json!({"name": values.get("name"), "role": values.get("role")});
     if let Some(end) = values.some("expires_at") {
-        body["expires_at"] = end.into();
+        body["expires_at"] = instant(&visitor.clock, end).into();
     }
     match visitor.api.post::<Key>("/v1/api-keys", &body).await {
         Ok(key) => {
             let first = html! { @if let Some(text) = &key.api_key { (ui::secret(&format!("The new key “{}”", key.name), text)) } };
             page(visitor, None, &first).await
         }
+        // Whoever may make keys, but not this one, chooses another role.
+        Err(refused) if !refused.is_about_form() && !visitor.may_own() => Err(visitor.refuse(refused)),
         Err(refused) => page(visitor, Some(Fault::Key(values, refused)), &html! {}).await,
     }
 }

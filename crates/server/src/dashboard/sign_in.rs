@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::ask::Api;
+use super::ask::{Api, segment};
 use super::session::{Session, no_cookie};
 use super::visitor::{NoPage, Page, Posted, is_ours, is_secure, read_form, see};
 use super::{Dashboard, layout};
@@ -75,7 +75,10 @@ pub(super) async fn choose_account(State(dashboard): State<Dashboard>, request: 
     let Posted { visitor, values } = Posted::from_request(request, &dashboard).await?;
     let app = &dashboard.app;
     let mut session = visitor.session.clone();
-    session.account = values.some("account").map(str::to_owned);
+    // By its id, whatever it was named by; one that is not there is the API's to refuse.
+    let named = values.some("account");
+    let found = named.and_then(|name| app.catalogue.find_account(name));
+    session.account = found.map(|account| account.row.id.to_string()).or(named.map(segment));
     let api = Api { account: session.account.clone(), ..visitor.api.clone() };
     if let Err(refused) = api.get::<serde::de::IgnoredAny>("/v1/stats").await {
         return Err(visitor.refuse(refused));

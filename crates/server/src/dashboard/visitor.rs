@@ -39,6 +39,8 @@ pub(super) struct Visitor {
     pub(super) origin: String,
     /// Path and query of the page.
     pub(super) path: String,
+    /// Where else the page is to be found, if it answers a form whose own address is none.
+    pub(super) stands_at: Option<String>,
 }
 
 /// The moment of a page, and the zone its times are shown in.
@@ -48,6 +50,13 @@ pub(super) struct Clock {
     pub(super) now: Timestamp,
     /// The viewer's zone; UTC until the script has told us.
     pub(super) zone: TimeZone,
+}
+
+impl Clock {
+    /// The zone as it is called now: `CET`.
+    pub(super) fn zone_name(&self) -> String {
+        self.now.to_jiff().to_zoned(self.zone.clone()).strftime("%Z").to_string()
+    }
 }
 
 /// Why there is no page.
@@ -135,6 +144,7 @@ impl FromRequestParts<Dashboard> for Visitor {
             clock: Clock { now, zone: zone(&parts.headers) },
             origin: origin(&parts.headers, &parts.uri, &app.config.listen.to_string()),
             path,
+            stands_at: None,
         })
     }
 }

@@ -101,6 +101,13 @@ pub(super) struct Timeout {
     pub(super) sample_count: u64,
     pub(super) computed_at: Option<At>,
     pub(super) target_ms: Option<i64>,
+    pub(super) next_step: Option<NextStep>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct NextStep {
+    pub(super) at: At,
+    pub(super) ms: i64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -241,6 +248,8 @@ pub(super) struct Moment {
     pub(super) status: String,
     #[serde(default)]
     pub(super) retry_at: Option<At>,
+    #[serde(default)]
+    pub(super) lasts: bool,
     pub(super) detail: String,
 }
 
@@ -323,6 +332,7 @@ pub(super) struct Counts {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Hour {
     pub(super) start: At,
+    pub(super) events: Option<u64>,
     #[serde(flatten)]
     pub(super) counts: Counts,
     #[serde(default)]

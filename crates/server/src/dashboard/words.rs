@@ -125,16 +125,34 @@ pub(super) fn from_now(now: Timestamp, at: Timestamp) -> String {
     }
 }
 
-/// `99.2%`; more digits where it is close to all.
+/// `99.2%`; more digits where it is close to all. What is less than all is never told as all.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 99.9 && percent < 100.0 {
-        format!("{percent:.2}%")
+        format!("{:.2}%", percent.min(99.99))
     } else if percent.fract() == 0.0 {
         format!("{percent:.0}%")
     } else {
         format!("{percent:.1}%")
     }
+}
+
+/// A rate in the unit in which it is at least one: `600/min`, `4/h`.
+pub(super) fn rate(per_minute: f64) -> String {
+    let units = [(1.0, "min"), (60.0, "h"), (1_440.0, "day")];
+    let fits = |(minutes, _): &&(f64, &str)| per_minute * minutes >= 0.95;
+    let (minutes, unit) = units.iter().find(fits).unwrap_or(&units[2]);
+    let number = per_minute * minutes;
+    if number < 9.95 && (number - number.round()).abs() > 0.05 {
+        return format!("{number:.1}/{unit}");
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is small and not negative"
+    )]
+    let whole = number.round() as u64;
+    format!("{}/{unit}", count(whole))
 }
 
 /// `1.2 MB`.
@@ -156,8 +174,11 @@ mod tests {
         let spans = [0, 999, 1_500, 9_000, 65_000, 3_600_000, 7_500_000, 90_000_000];
         let spans = spans.map(|ms| span(Millis::new(ms)));
         assert_eq!(spans, ["0 ms", "999 ms", "1.5 s", "9 s", "1 min 5 s", "1 h", "2 h 5 min", "1 d 1 h"]);
-        assert_eq!([percent(1.0), percent(0.995), percent(0.99995)], ["100%", "99.5%", "100.00%"]);
+        assert_eq!([percent(1.0), percent(0.995), percent(0.99995)], ["100%", "99.5%", "99.99%"]);
         assert_eq!([short(0.5), short(7.0), short(1_500.0), short(2e6)], ["0.5", "7", "1.5k", "2M"]);
+        let rates = [10_000.0, 6.0, 1.5, 0.5, 10.0 / 1_440.0, 0.0];
+        let rates = rates.map(rate);
+        assert_eq!(rates, ["10,000/min", "6/min", "1.5/min", "30/h", "10/day", "0/day"]);
         let now = Timestamp::from_millis(1_000_000);
         assert_eq!(from_now(now, now + Millis::minutes(5)), "in 5 min");
         assert_eq!(from_now(now, now - Millis::new(12_100)), "12 s ago");

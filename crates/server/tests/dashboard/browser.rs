@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::kit::{Client, free_port, millis, now, secs};
 
 /// Whatever a page is to show, it shows within this: the machine may be busy with other tests.
-const LONGEST: Duration = secs(30);
+const LONGEST: Duration = secs(60);
 /// How WebDriver names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -82,6 +82,7 @@ impl Browser {
         let options = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
+            "timeouts": {"script": 120_000, "pageLoad": 120_000},
         }}});
         let made = browser.client.post("/session", options).await;
         assert_eq!(made.status, 200, "no browser: {}", made.text());

@@ -48,7 +48,7 @@ async fn defaults_are_a_form_with_the_faults_of_the_api() {
     browser.fill("max_age_seconds", "3600").await;
     browser.press("Save").await;
     browser.reads("[name='max_age_seconds']", "").await;
-    until(secs(30), "the others are gone", async || {
+    until(secs(60), "the others are gone", async || {
         server.get("/v1/settings").await.expect(200)["defaults"] == json!({"max_age_seconds": 3600})
     })
     .await;
@@ -69,7 +69,7 @@ async fn an_attempt_shows_its_request_as_it_was_sent_and_no_secret() {
     .await;
     let event =
         publish(&server, json!({"event_type": "order.paid", "payload": {"n": 1}, "ttl_seconds": 3600})).await;
-    until(secs(30), "it is given up", async || {
+    until(secs(60), "it is given up", async || {
         server.get("/v1/deliveries?status=dead_letter&total=true").await.expect(200)["total"] == 1
     })
     .await;
@@ -122,7 +122,7 @@ async fn charts_show_what_was_before_a_restart() {
     for number in 0..5 {
         publish(&server, json!({"event_type": "a.b", "payload": {"n": number}})).await;
     }
-    until(secs(30), "all are delivered", async || {
+    until(secs(60), "all are delivered", async || {
         server.get("/v1/stats").await.expect(200)["last_24h"]["delivered"] == 5
     })
     .await;
@@ -144,4 +144,45 @@ async fn charts_show_what_was_before_a_restart() {
     }
     browser.reads("section[aria-labelledby=hour] .note", "This node started").await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_description_keeps_what_its_form_was_not_asked_to_change() {
+    let server = Server::start(&[]).await;
+    let retry = json!({"max_attempts": 3, "delays_seconds": [5, 10], "jitter": "none"});
+    let written = json!({"description": "Stock.", "retry_policy": retry, "priority": 4});
+    server.put("/v1/event-types/stock.*", written).await.expect(201);
+    let browser = Browser::open(&server.base_url).await;
+    browser.sign_in(&server.key).await;
+    browser.go("/event-types").await;
+    browser.press("Edit").await;
+    browser.fill("description", "Stock has changed.").await;
+    browser.fill("retry_policy.max_attempts", "many").await;
+    browser.press("Save").await;
+    browser.reads("#f-retry-policy-max-attempts-fault", "must be a whole number").await;
+    browser.fill("retry_policy.max_attempts", "4").await;
+    browser.press("Save").await;
+    browser.reads(".notice", "Saved").await;
+    let now = server.get("/v1/event-types/stock.*").await.expect(200);
+    let retry = json!({"max_attempts": 4, "delays_seconds": [5, 10], "jitter": "none"});
+    assert_eq!((&now["retry_policy"], &now["priority"]), (&retry, &json!(4)));
+    assert_eq!(now["description"], "Stock has changed.");
+    browser.go("/event-types/edit").await;
+    browser.press("Save").await;
+    browser.reads("#f-event-type-fault", "has a name").await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_somebody_else_changed_meanwhile_are_not_overruled() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::open(&server.base_url).await;
+    browser.sign_in(&server.key).await;
+    browser.go("/settings").await;
+    server.patch("/v1/settings", json!({"paused": true})).await.expect(200);
+    browser.fill("max_queued_events", "1000").await;
+    browser.press("Save").await;
+    browser.reads(".notice.bad", "changed meanwhile").await;
+    let now = server.get("/v1/settings").await.expect(200);
+    assert_eq!((&now["paused"], &now["max_queued_events"]), (&json!(true), &Value::Null));
 }

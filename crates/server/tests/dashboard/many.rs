@@ -61,7 +61,7 @@ async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
     // The oldest waits for its own time: nothing holds its destination, and all others that wait are held.
     made("Waits longest", "fails.at_first", json!({"max_attempts": 9, "delays_seconds": [86_400]})).await;
     let oldest = publish(&server, json!({"event_type": "fails.at_first", "payload": {}})).await;
-    until(secs(30), "it was tried", async || receiver.count() == 1).await;
+    until(secs(60), "it was tried", async || receiver.count() == 1).await;
     pause(made("Waits most", "most", Value::Null).await).await;
     for number in 0..HELD {
         pause(made(&format!("Held {number:02}"), "held", Value::Null).await).await;
@@ -71,7 +71,7 @@ async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
         publish(&server, json!({"event_type": event_type, "payload": {}})).await;
     }
     fill(&server, &receiver.url).await;
-    until(secs(30), "one is given up", async || {
+    until(secs(60), "one is given up", async || {
         server.get("/v1/deliveries?status=dead_letter&total=true").await.expect(200)["total"] == 1
     })
     .await;
@@ -110,7 +110,7 @@ async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
     // The oldest of all is the oldest of all, not of those that were held longest.
     let accepted =
         server.get(&format!("/v1/outbound-events/{oldest}")).await.expect(200)["created_at"].clone();
-    until(secs(30), "the overview knows it", async || {
+    until(secs(60), "the overview knows it", async || {
         server.get("/v1/stats").await.expect(200)["oldest_queued_at"] == accepted
     })
     .await;

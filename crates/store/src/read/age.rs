@@ -37,6 +37,13 @@ impl Reader {
         })
     }
 
+    /// The latest time of their own that deliveries of a destination wait for.
+    pub(crate) fn last_due(&self, destination: DestinationNo) -> Result<Option<Timestamp>> {
+        let asked = [vec![Value::from(destination.0)]];
+        let found = self.each(sql::LAST_DUE, &asked, |row| row.get(0).map(time))?;
+        Ok(found.into_iter().flatten().next())
+    }
+
     /// When the oldest open delivery of each was accepted: the first of some priority and type, or one that waits for a retry.
     /// One that only waits for its `deliver_at` is not old.
     fn oldest_open(&self, destinations: &[DestinationNo]) -> Result<Vec<Option<Timestamp>>> {

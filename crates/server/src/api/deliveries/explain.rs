@@ -181,8 +181,11 @@ async fn estimate(
     let Some(opens) = opens else { return Ok(()) };
     let exchange = exchange(&lane.state);
     // The probe has to come back first.
-    let opens = if lane.probe.is_some() && ahead > 0 { opens + exchange } else { opens };
-    let at = gate::estimate(lane.now, opens, ahead, exchange, &lane.policy, &lane.state);
+    let probed = if lane.probe.is_some() && ahead > 0 { exchange } else { Millis::ZERO };
+    let begins = begins(lane.now.wall, explanation) + probed;
+    let at = gate::estimate(lane.now, begins, ahead, exchange, &lane.policy, &lane.state);
+    let mask = lane.policy.quiet.mask_for(&stored.delivery.event_type);
+    let at = gate::through_quiet_hours(begins, at, &lane.policy, mask).max(opens + probed);
     view.estimated_at = Some(at);
     view.will_expire |= stored.delivery.expires_at.is_some_and(|expiry| at >= expiry);
     Ok(())
@@ -205,6 +208,22 @@ fn opens(now: Timestamp, explanation: &Explanation) -> Option<Timestamp> {
         };
     }
     Some(opens)
+}
+
+/// When the destination begins to send to somebody, whatever this delivery waits for on its own: those before it go meanwhile.
+fn begins(now: Timestamp, explanation: &Explanation) -> Timestamp {
+    let of_destination = |view: &&gate::GateView| {
+        let own = matches!(view.hold, Some(Hold::Scheduled { .. } | Hold::RetryBackoff { .. }));
+        // Tokens and slots are counted, not waited for.
+        let counted = matches!(view.hold, Some(Hold::RateLimited { .. } | Hold::AtCapacity { .. }));
+        !own && !counted
+    };
+    explanation
+        .gates
+        .iter()
+        .filter(of_destination)
+        .filter_map(gate::GateView::until)
+        .fold(now, Timestamp::max)
 }
 
 /// What an exchange with this destination takes: the median of the last days.

@@ -29,13 +29,17 @@ pub(crate) struct Moment {
     #[serde(serialize_with = "as_optional_text", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = DateTime, required = false)]
     retry_at: Option<Timestamp>,
+    /// A hold of its destination that has not ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    lasts: bool,
     /// A sentence.
     detail: String,
 }
 
 impl Moment {
     fn new(at: Timestamp, status: &str, retry_at: Option<Timestamp>, detail: String) -> Self {
-        Self { at, status: status.to_owned(), retry_at, detail }
+        Self { at, status: status.to_owned(), retry_at, lasts: false, detail }
     }
 }
 
@@ -114,7 +118,7 @@ async fn current_hold(app: &App, no: DestinationNo) -> Result<Option<(HoldReason
 
 fn lasts(reason: HoldReason, since: Timestamp, from: Timestamp) -> Moment {
     let detail = format!("its destination has been held by {reason} since {since}");
-    Moment::new(since.max(from), reason.word(), None, detail)
+    Moment { lasts: true, ..Moment::new(since.max(from), reason.word(), None, detail) }
 }
 
 fn held(row: &HoldRow, from: Timestamp, to: Timestamp) -> Moment {

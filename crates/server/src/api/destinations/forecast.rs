@@ -35,8 +35,8 @@ pub(crate) struct Forecast {
 
 /// Forecast when a destination's backlog will be gone.
 ///
-/// By the rate, the slots, how long its answers take, and what holds it now. Quiet hours that begin meanwhile, retries and
-/// what comes in later make it later.
+/// By the rate, the slots, how long its answers take, what holds it now, the quiet hours for all types that begin meanwhile, and
+/// the times that deliveries wait for on their own. Failures and what comes in later make it later.
 #[utoipa::path(
     get,
     path = "/v1/destinations/{id}/forecast",
@@ -72,8 +72,15 @@ pub(super) async fn forecast(
             }
         }
     }
-    let drained_at = opens_at
-        .filter(|_| queued_events > 0)
-        .map(|opens| gate::estimate(now, opens, queued_events - 1, exchange(&state), &policy, &state));
+    let own = if queued_events > 0 { app.engine.store().last_due(no).await? } else { None };
+    let drained_at = opens_at.filter(|_| queued_events > 0).map(|opens| {
+        let sent = gate::estimate(now, opens, queued_events - 1, exchange(&state), &policy, &state);
+        // Windows that are for some types only are left out.
+        let mask = policy.quiet.mask_without_type();
+        let sent = gate::through_quiet_hours(opens, sent, &policy, mask);
+        // The last that waits for a time of its own goes then, or when the night is over into which that falls.
+        let own = own.map(|at| policy.quiet.release(mask, at).unwrap_or(at));
+        sent.max(own.unwrap_or(sent))
+    });
     Ok(ok(Forecast { queued_events, opens_at, drained_at, waits_for }))
 }

@@ -188,6 +188,21 @@ pub(crate) struct TimeoutView {
     /// Where it is moving to.
     #[schema(required = true)]
     target_ms: Option<i64>,
+    /// The next step towards a shorter one, as long as it answers as it does now.
+    #[schema(required = true)]
+    next_step: Option<NextStepView>,
+}
+
+/// A step that is still to come.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = NextStep)]
+pub(crate) struct NextStepView {
+    /// When it is taken.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// What an attempt gets from then on.
+    ms: i64,
 }
 
 impl From<&TimeoutReport> for TimeoutView {
@@ -204,6 +219,7 @@ impl From<&TimeoutReport> for TimeoutView {
             sample_count: report.sample_count,
             computed_at: report.computed_at,
             target_ms: report.target_ms.map(Millis::get),
+            next_step: report.next_step.map(|step| NextStepView { at: step.at, ms: step.to.get() }),
         }
     }
 }

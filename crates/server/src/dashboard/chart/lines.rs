@@ -6,12 +6,12 @@ use tidegate_core::time::Timestamp;
 use super::{TimeAxis, px};
 use crate::dashboard::visitor::Clock;
 
-const WIDTH: f64 = 560.0;
+const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 150.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 128.0;
 const LEFT: f64 = 44.0;
-const RIGHT: f64 = 552.0;
+const RIGHT: f64 = 392.0;
 
 /// One line: its name, its class, and its points.
 pub(in crate::dashboard) struct Line {
@@ -19,7 +19,7 @@ pub(in crate::dashboard) struct Line {
     pub(in crate::dashboard) name: &'static str,
     /// How it is drawn: `one` whole, `two` dashed.
     pub(in crate::dashboard) class: &'static str,
-    /// Its points in order. Where two are further apart than `gap`, it is broken.
+    /// Its points in order.
     pub(in crate::dashboard) points: Vec<(Timestamp, f64)>,
 }
 

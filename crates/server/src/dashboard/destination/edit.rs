@@ -61,6 +61,7 @@ pub(super) async fn create(Posted { visitor, values }: Posted) -> Page {
             };
             super::show_with(visitor, &made.id, &first).await
         }
+        Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
         Err(refused) => Ok(new_page(&visitor, &values, Some(&refused))),
     }
 }
@@ -138,6 +139,7 @@ pub(super) async fn save(Path(id): Path<String>, Posted { visitor, values }: Pos
     let version = values.get("version").parse().ok();
     match visitor.api.change(Method::PATCH, &format!("/v1{back}"), &changes, version).await {
         Ok(_) => Ok(see(&format!("{back}?done=saved"))),
+        Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
         Err(refused) => Ok(page(&visitor, &destination, &values, Some(&refused), &html! {})),
     }
 }
@@ -152,6 +154,7 @@ pub(super) async fn preview(Path(id): Path<String>, Posted { visitor, values }: 
     let changes = changes(&destination, &values);
     match preview::run(&visitor, &destination, &changes).await {
         Ok(shown) => Ok(page(&visitor, &destination, &values, None, &shown)),
+        Err(refused) if !refused.is_about_form() => Err(visitor.refuse(refused)),
         Err(refused) => Ok(page(&visitor, &destination, &values, Some(&refused), &html! {})),
     }
 }

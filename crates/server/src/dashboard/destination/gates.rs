@@ -71,10 +71,10 @@ fn gates(destination: &Destination) -> [Gate; 8] {
             &["rate_limited"],
             match destination.rate_now {
                 Some(rate) => format!(
-                    "{} of {} tokens left, {:.0} a minute come back",
+                    "{} of {} tokens left, {} come back",
                     words::count(rate.tokens),
                     words::count(rate.burst),
-                    rate.per_minute
+                    words::rate(rate.per_minute)
                 ),
                 None => "no limit is set".to_owned(),
             },
@@ -108,12 +108,23 @@ pub(super) fn table(clock: &Clock, destination: &Destination) -> Markup {
     }
 }
 
+/// What opens a gate that no time opens.
+fn opener(reason: &str) -> &'static str {
+    match reason {
+        "paused" | "disabled" => "when somebody resumes it",
+        "order_blocked" => "when the one before is over, or somebody resumes it",
+        "at_capacity" => "when one in flight ends",
+        "circuit_open" | "throttled" | "unavailable" => "when its probe succeeds",
+        _ => "as soon as it may",
+    }
+}
+
 fn held(clock: &Clock, hold: &Hold) -> Markup {
     html! {
         div {
             (ui::said(clock, &hold.detail))
             @if let Some(until) = hold.until { " · opens " strong { (ui::countdown(clock, until)) } }
-            @else { " · opens when somebody or something opens it" }
+            @else { " · opens " (opener(&hold.reason)) }
             @if let Some(since) = hold.since { small { " since " (ui::moment(clock, since)) } }
         }
     }

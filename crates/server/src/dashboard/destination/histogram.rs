@@ -127,7 +127,12 @@ pub(super) fn timeout(clock: &Clock, timeout: &Timeout) -> Markup {
             }
             @if let Some(at) = timeout.computed_at { " Computed " (ui::countdown(clock, at)) "." }
             @if let Some(target) = timeout.target_ms.filter(|target| *target != timeout.ms) {
-                " It moves in weekly steps towards " strong { (span(target)) } "."
+                " Its answers ask for " strong { (span(target)) } "."
+                @match &timeout.next_step {
+                    Some(step) => { " The next step: " strong { (span(step.ms)) } " " (ui::until(clock, step.at)) ", if it answers as it does now." }
+                    None if target < timeout.ms => " It is shortened once enough is known.",
+                    None => {}
+                }
             }
         }
     }

@@ -60,7 +60,7 @@ fn draw(visitor: &Visitor, preview: &Preview, changes: &Value) -> Markup {
             p {
                 @if changed.is_empty() {
                     "Nothing is changed yet. "
-                } @else { "Changed: " @for name in &changed { code { (name) } " " } ". " }
+                } @else { "Changed: " @for (place, name) in changed.iter().enumerate() { @if place > 0 { ", " } (name.replace('_', " ")) } ". " }
                 "Nothing is saved."
             }
             @if preview.deliveries == 0 { p { "No delivery came in during the last 24 hours: there is nothing to play again." } } @else {

@@ -12,10 +12,15 @@ use crate::dashboard::wire::{At, Interval, Quiet};
 use crate::policy::schedule::ScheduleDocument;
 
 const WIDTH: f64 = 860.0;
-const LEFT: f64 = 170.0;
+const LEFT: f64 = 184.0;
 const ROW: f64 = 34.0;
 /// Quiet intervals that may begin within a day.
 const MOST: u32 = 50;
+
+/// What stands before the viewer's zone.
+const YOURS: &str = "your time, ";
+/// Letters that fit beside the strip.
+const LONGEST: usize = 28;
 
 /// Each window with its quiet intervals.
 pub(super) struct Strip {
@@ -46,16 +51,16 @@ impl Strip {
         let axis =
             TimeAxis { from: clock.now, to: clock.now + Millis::hours(24), left: LEFT, right: WIDTH - 8.0 };
         let bottom = 8.0 + ROW * self.rows.len() as f64;
-        let viewer = clock.zone.iana_name().unwrap_or("UTC");
+        let viewer = short(clock.zone.iana_name().unwrap_or("UTC"), LONGEST - YOURS.len());
         html! {
             figure.chart tabindex="0" aria-label="Quiet windows" {
                 svg viewBox={ "0 0 " (WIDTH) " " (bottom + 22.0) } role="img" aria-label=(self.summary(clock)) {
+                    (axis.ticks(clock, 8.0, bottom))
                     @for (place, (window, intervals)) in self.rows.iter().enumerate() {
                         (row(&axis, 8.0 + ROW * place as f64, window, intervals))
                     }
-                    (axis.ticks(clock, 8.0, bottom))
                     text.label x=(LEFT - 8.0) y=(px(bottom + 12.0)) text-anchor="end" {
-                        "your time, " (viewer)
+                        (YOURS) (viewer)
                     }
                 }
                 ul.plain {
@@ -83,7 +88,9 @@ fn row(axis: &TimeAxis, top: f64, window: &ScheduleDocument, intervals: &[Interv
     let (band_top, band_height) = (top + 14.0, 14.0);
     let own = Clock { now: axis.from, zone: zone.clone() };
     html! {
-        text.label x=(LEFT - 8.0) y=(px(band_top + 11.0)) text-anchor="end" { (window.timezone) }
+        text.label x=(LEFT - 8.0) y=(px(band_top + 11.0)) text-anchor="end" {
+            (short(&window.timezone, LONGEST))
+        }
         rect.open x=(px(axis.left)) y=(px(band_top)) width=(px(axis.right - axis.left)) height=(band_height) {}
         @for interval in intervals {
             @let (from, to) = (axis.x(interval.start.0), axis.x(interval.end.0));
@@ -105,6 +112,14 @@ fn row(axis: &TimeAxis, top: f64, window: &ScheduleDocument, intervals: &[Interv
             }
             text.tick.shift x=(px(axis.x(at) + 3.0)) y=(px(band_top + 10.5)) { (words) }
         }
+    }
+}
+
+/// A zone as far as there is room: of a long one, its place.
+fn short(zone: &str, most: usize) -> String {
+    match zone.rsplit_once('/') {
+        Some((_, place)) if zone.len() > most => place.replace('_', " "),
+        _ => zone.to_owned(),
     }
 }
 
@@ -171,5 +186,11 @@ mod tests {
             [(Timestamp::parse("2026-03-08T08:00:00Z").unwrap(), "clocks forward 60 min".to_owned())]
         );
         assert!(super::shifts(&axis, &TimeZone::UTC).is_empty());
+    }
+
+    #[test]
+    fn a_zone_whose_name_is_long_is_called_by_its_place() {
+        assert_eq!(short("America/Chicago", 28), "America/Chicago");
+        assert_eq!(short("America/Argentina/Buenos_Aires", 28), "Buenos Aires");
     }
 }

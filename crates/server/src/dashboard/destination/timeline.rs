@@ -30,13 +30,13 @@ pub(super) fn draw(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> M
         .chain(holds.iter().map(|hold| hold.since.0))
         .min();
     let from = first.unwrap_or(clock.now).max(clock.now - LONGEST).min(clock.now - SHORTEST);
-    let axis = TimeAxis { from, to: clock.now, left: LEFT, right: WIDTH - 8.0 };
+    let axis = TimeAxis { from, to: clock.now, left: LEFT + 6.0, right: WIDTH - 8.0 };
     let y = |ms: f64| BOTTOM - (BOTTOM - TOP) * log_place(ms, 1.0, SLOWEST);
     let recent: Vec<&Attempt> = attempts.iter().filter(|attempt| attempt.started_at.0 >= from).collect();
     html! {
-        figure.chart tabindex="0" aria-label="Attempts and holds over time" {
+        figure.chart.latest tabindex="0" aria-label="Attempts and holds over time" {
             figcaption {
-                "The last " (recent.len()) " attempts by how long they took"
+                @if recent.is_empty() { "No attempt in this time" } @else { "The last " (words::plural(recent.len() as u64, "attempt", "attempts")) " by how long they took" }
                 span.key.good { "● success" } span.key.bad { "✕ failed" } span.key.warn { "▼ timeout" }
                 span.key.wait { "◆ 429 or 503" } span.key.band { "▒ held" }
             }
@@ -44,6 +44,8 @@ pub(super) fn draw(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> M
                 aria-label={ (words::plural(recent.len() as u64, "attempt", "attempts")) " and " (words::plural(holds.len() as u64, "hold", "holds")) " since " (ui::shown(clock, from, "%-d %b %H:%M")) "; the latest are listed below" } {
                 @for hold in holds { (band(&axis, clock, hold)) }
                 (axis.ticks(clock, TOP, BOTTOM))
+                // Names come last, so that no line runs through them.
+                @for hold in holds { (band_name(&axis, clock, hold)) }
                 @for ms in SCALE {
                     line.grid x1=(LEFT) x2=(px(axis.right)) y1=(px(y(ms))) y2=(px(y(ms))) {}
                     text.tick x=(LEFT - 5.0) y=(px(y(ms) + 3.5)) text-anchor="end" {
@@ -71,8 +73,16 @@ fn band(axis: &TimeAxis, clock: &Clock, hold: &PastHold) -> Markup {
                     (words::span(end - hold.since.0))
                 }
                 rect x=(px(left)) y=(px(TOP - 12.0)) width=(px((right - left).max(1.5))) height=(px(BOTTOM - TOP + 12.0)) {}
-                @if right - left > 60.0 { text.tick x=(px(left + 4.0)) y=(px(TOP - 3.0)) { (name) } }
             }
+        }
+    }
+}
+
+fn band_name(axis: &TimeAxis, clock: &Clock, hold: &PastHold) -> Markup {
+    let (left, right) = (axis.x(hold.since.0), axis.x(hold.until.map_or(clock.now, |until| until.0)));
+    html! {
+        @if right - left > 60.0 {
+            text.tick.name x=(px(left + 4.0)) y=(px(TOP - 3.0)) { (words::state(&hold.reason).2) }
         }
     }
 }

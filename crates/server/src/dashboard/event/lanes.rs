@@ -6,7 +6,7 @@ use tidegate_core::time::{Millis, Timestamp};
 use super::Lane;
 use crate::dashboard::chart::{TimeAxis, mark, px};
 use crate::dashboard::visitor::{Clock, Visitor};
-use crate::dashboard::wire::{At, Moment};
+use crate::dashboard::wire::Moment;
 use crate::dashboard::{ui, words};
 
 const WIDTH: f64 = 860.0;
@@ -17,7 +17,7 @@ const TOP: f64 = 6.0;
 const SHORTEST: Millis = Millis::seconds(2);
 
 /// What a name takes.
-const NAME: f64 = 76.0;
+const NAME: f64 = 84.0;
 /// What began within this was found when the page was made.
 const JUST_NOW: Millis = Millis::new(200);
 
@@ -40,17 +40,16 @@ pub(super) fn draw(visitor: &Visitor, lanes: &[Lane]) -> Markup {
     }
 }
 
+/// Where the picture of a lane ends: with it, or now, or when it is expected to go if that is soon.
 fn end(lane: &Lane, now: Timestamp) -> Timestamp {
-    let expected = lane.explanation.as_ref().and_then(|explanation| explanation.estimated_at);
+    let delivery = &lane.story.delivery;
+    if let Some(at) = delivery.finished_at {
+        return at.0;
+    }
     // A wait of hours would make a point of all that happened.
-    let soon = expected
-        .map(|at| at.0)
-        .filter(|at| *at - now < (now - lane.story.delivery.created_at.0).max(SHORTEST).scaled(2, 1));
-    lane.story
-        .delivery
-        .finished_at
-        .map_or(now, |at| at.0)
-        .max(soon.unwrap_or(now).min(now + Millis::hours(24)))
+    let soon = (now - delivery.created_at.0).max(SHORTEST).scaled(2, 1);
+    let expected = lane.explanation.as_ref().and_then(|explanation| explanation.estimated_at);
+    expected.map(|at| at.0).filter(|at| *at - now < soon).map_or(now, |at| at.max(now))
 }
 
 fn row(visitor: &Visitor, axis: &TimeAxis, top: f64, lane: &Lane) -> Markup {
@@ -58,21 +57,14 @@ fn row(visitor: &Visitor, axis: &TimeAxis, top: f64, lane: &Lane) -> Markup {
     let middle = top + ROW / 2.0;
     let over = delivery.finished_at.map_or(clock.now, |at| at.0);
     let name = name(visitor, lane);
-    let waits: Vec<(&Moment, At)> = lane
-        .story
-        .timeline
-        .iter()
-        .filter_map(|moment| Some((moment, moment.retry_at?)))
-        // What holds it now is drawn as it was so far; the rest is the line of what is expected.
-        .filter(|(moment, until)| moment.at.0 < clock.now - JUST_NOW || until.0 <= clock.now)
-        .collect();
+    let waits = waits(lane, over);
     html! {
         text.label x=(LEFT - 10.0) y=(px(middle + 4.0)) text-anchor="end" { (name) }
         line.way x1=(px(axis.x(delivery.created_at.0))) x2=(px(axis.x(over))) y1=(px(middle)) y2=(px(middle)) {}
-        @for (place, (moment, until)) in waits.iter().enumerate() {
-            // Where two names would stand on one another, the first says it; the other is told by its mark.
-            @let named = waits[..place].iter().all(|(before, _)| axis.x(before.at.0) + NAME < axis.x(moment.at.0));
-            (wait(clock, axis, middle, moment, *until, named))
+        @for (place, wait) in waits.iter().enumerate() {
+            // Where two names would stand on one another, the later says it, as it lies above.
+            @let named = waits[place + 1..].iter().all(|after| axis.x(after.until) < axis.x(wait.from) || axis.x(wait.from) + NAME < axis.x(after.from));
+            (draw_wait(clock, axis, middle, wait, named))
         }
         @for attempt in &lane.story.attempts {
             @let took = words::span(Millis::new(attempt.response_time_ms));
@@ -92,17 +84,52 @@ fn row(visitor: &Visitor, axis: &TimeAxis, top: f64, lane: &Lane) -> Markup {
     }
 }
 
-fn wait(clock: &Clock, axis: &TimeAxis, middle: f64, moment: &Moment, until: At, named: bool) -> Markup {
-    let (left, right) = (axis.x(moment.at.0), axis.x(until.0));
-    let (_, tone, word) = words::state(&moment.status);
+/// A time in which it waited, and for what.
+struct Wait<'a> {
+    from: Timestamp,
+    until: Timestamp,
+    word: &'a str,
+    detail: &'a str,
+}
+
+/// All that it waited for, in their order. What holds it now is drawn as it was so far; the rest is the line of what is expected.
+fn waits(lane: &Lane, over: Timestamp) -> Vec<Wait<'_>> {
+    let story = &lane.story;
+    let of_moment = |moment: &'_ Moment| -> Option<Timestamp> {
+        let until = moment.retry_at.map(|at| at.0).or(moment.lasts.then_some(over))?;
+        (moment.at.0 < over - JUST_NOW || until <= over).then_some(until)
+    };
+    let told = story.timeline.iter().filter_map(|moment| {
+        Some(Wait {
+            from: moment.at.0,
+            until: of_moment(moment)?,
+            word: &moment.status,
+            detail: &moment.detail,
+        })
+    });
+    let last = story.attempts.last().filter(|_| story.delivery.status == "retry_scheduled");
+    let own = last.map(|last| Wait {
+        from: last.started_at.0 + Millis::new(last.response_time_ms),
+        until: over,
+        word: "retry_backoff",
+        detail: "it waits for its next attempt",
+    });
+    let mut all: Vec<_> = own.into_iter().chain(told).collect();
+    all.sort_by_key(|wait| wait.from);
+    all
+}
+
+fn draw_wait(clock: &Clock, axis: &TimeAxis, middle: f64, wait: &Wait<'_>, named: bool) -> Markup {
+    let (left, right) = (axis.x(wait.from), axis.x(wait.until));
+    let (_, tone, word) = words::state(wait.word);
     html! {
         g class={ "band " (tone.class()) } {
             title {
-                (word) " from " (ui::shown(clock, moment.at.0, "%H:%M:%S")) " to "
-                (ui::shown(clock, until.0, "%H:%M:%S")) ": " (moment.detail)
+                (word) " from " (ui::shown(clock, wait.from, "%H:%M:%S")) " to "
+                (ui::shown(clock, wait.until, "%H:%M:%S")) ": " (wait.detail)
             }
-            rect x=(px(left)) y=(px(middle - 8.0)) width=(px((right - left).max(1.0))) height="16" {}
-            @if named && right - left > NAME { text.tick x=(px(left + 4.0)) y=(px(middle + 14.0)) { (word) } }
+            rect x=(px(left)) y=(px(middle - 9.0)) width=(px((right - left).max(1.0))) height="18" {}
+            @if named && right - left > NAME { text.tick x=(px(left + 8.0)) y=(px(middle + 4.0)) { (word) } }
         }
     }
 }

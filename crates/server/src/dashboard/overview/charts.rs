@@ -14,6 +14,7 @@ const NOTHING: &str = "Nothing happened in this time";
 /// What is drawn of a minute or an hour.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Step {
+    events: Option<f64>,
     accepted: f64,
     delivered: f64,
     success: Option<f64>,
@@ -27,7 +28,7 @@ pub(super) fn hour(clock: &Clock, stats: &Stats) -> Markup {
     let since = stats.minutes_since.0;
     let steps = fill(clock.now, Millis::hours(1), minute, |start| match start < floor(since, minute) {
         true => average(start, since, stats),
-        false => of(start, &stats.minutes),
+        false => with_events(of(start, &stats.minutes)),
     });
     html! {
         (three(clock, &steps, Millis::hours(1)))
@@ -35,7 +36,7 @@ pub(super) fn hour(clock: &Clock, stats: &Stats) -> Markup {
             "By the minute, as this node has seen it."
             @if since > clock.now - Millis::hours(1) {
                 " This node started " (ui::moment(clock, At(since)))
-                ": deliveries and success before that are averages of what the account's hours have counted; response times are not known."
+                ": deliveries and success before that are averages of what the account's hours have counted; events and response times are not known."
             }
         }
     }
@@ -43,11 +44,16 @@ pub(super) fn hour(clock: &Clock, stats: &Stats) -> Markup {
 
 /// The last day by the hour.
 pub(super) fn day(clock: &Clock, stats: &Stats) -> Markup {
-    let steps = fill(clock.now, Millis::hours(24), Millis::hours(1), |start| of(start, &stats.hours));
+    let steps = fill(clock.now, Millis::hours(24), Millis::hours(1), |start| {
+        match start < floor(stats.minutes_since.0, Millis::hours(1)) {
+            true => of(start, &stats.hours),
+            false => with_events(of(start, &stats.hours)),
+        }
+    });
     html! {
         (three(clock, &steps, Millis::hours(24)))
         p.note {
-            "By the hour. Deliveries and success are counted for the whole account, and kept; response times are as this node has seen them"
+            "By the hour. Deliveries and success are counted for the whole account, and kept; events and response times are as this node has seen them"
             @if stats.minutes_since.0 > clock.now - Millis::hours(24) {
                 " since it started " (ui::moment(clock, stats.minutes_since))
             }
@@ -58,8 +64,9 @@ pub(super) fn day(clock: &Clock, stats: &Stats) -> Markup {
 
 fn three(clock: &Clock, steps: &[(Timestamp, Step)], length: Millis) -> Markup {
     let span = (clock.now - length, clock.now);
-    let happened =
-        steps.iter().any(|(_, step)| step.accepted + step.delivered > 0.0 || step.success.is_some());
+    let happened = steps.iter().any(|(_, step)| {
+        step.accepted + step.delivered > 0.0 || step.success.is_some() || step.events > Some(0.0)
+    });
     let steps = if happened { steps } else { &[] };
     let each = |value: fn(&Step) -> f64| steps.iter().map(|(start, step)| (*start, value(step))).collect();
     let some = |value: fn(&Step) -> Option<f64>| {
@@ -67,9 +74,10 @@ fn three(clock: &Clock, steps: &[(Timestamp, Step)], length: Millis) -> Markup {
     };
     html! {
         div.charts {
-            (lines("Deliveries", clock, span, &[
-                Line { name: "in", class: "one", points: each(|step| step.accepted) },
-                Line { name: "out", class: "two", points: each(|step| step.delivered) },
+            (lines("Traffic", clock, span, &[
+                Line { name: "events in", class: "three", points: some(|step| step.events) },
+                Line { name: "deliveries in", class: "one", points: each(|step| step.accepted) },
+                Line { name: "deliveries out", class: "two", points: each(|step| step.delivered) },
             ], 2.0, words::short, NOTHING))
             (lines("Success rate", clock, span, &[Line { name: "answered 2xx", class: "one", points: some(|step| step.success) }], 1.0, words::percent, NOTHING))
             (lines("Response time", clock, span, &[
@@ -102,6 +110,7 @@ fn of(start: Timestamp, steps: &[Hour]) -> Step {
         return Step::default();
     };
     Step {
+        events: hour.events.map(|events| events as f64),
         accepted: hour.counts.accepted as f64,
         delivered: hour.counts.delivered as f64,
         success: share(hour.counts.successes, hour.counts.attempts),
@@ -134,6 +143,11 @@ fn average(start: Timestamp, since: Timestamp, stats: &Stats) -> Step {
     }
 }
 
+/// A step that this node has seen: where it knows of no event, there was none.
+fn with_events(step: Step) -> Step {
+    Step { events: step.events.or(Some(0.0)), ..step }
+}
+
 fn share(part: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| part.min(all) as f64 / all as f64)
 }
@@ -144,7 +158,7 @@ mod tests {
 
     fn step(start: Timestamp, accepted: u64) -> Hour {
         let counts = Counts { accepted, attempts: accepted, successes: accepted / 2, ..Counts::default() };
-        Hour { start: At(start), counts, p50_ms: Some(5), p99_ms: Some(9) }
+        Hour { start: At(start), events: Some(1), counts, p50_ms: Some(5), p99_ms: Some(9) }
     }
 
     /// The server started at 10:40; it is 10:50.
@@ -169,7 +183,7 @@ mod tests {
         let late = average(at(39), at(40), &stats);
         assert_eq!((late.accepted, late.p50), (2.0, None), "100 but the 20 that were seen, in 40 minutes");
         assert_eq!(of(at(41), &stats.minutes).accepted, 15.0);
-        assert_eq!(of(at(42), &stats.minutes), Step::default());
+        assert_eq!(of(at(42), &stats.minutes).accepted, 0.0);
         let steps = fill(at(50), Millis::hours(1), Millis::minutes(1), |start| of(start, &stats.minutes));
         assert_eq!((steps.len(), steps[0].0), (60, at(-9)));
     }

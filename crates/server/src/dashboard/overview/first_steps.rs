@@ -5,6 +5,9 @@ use maud::{Markup, html};
 use crate::dashboard::visitor::Visitor;
 use crate::dashboard::wire::Destination;
 
+/// Where a key belongs that may do what a line does.
+const PLACE: &str = "tg_EDITOR_KEY";
+
 /// The steps that are left.
 pub(super) fn draw(visitor: &Visitor, destinations: usize, newest: Option<&Destination>) -> Markup {
     let event_type = newest.and_then(|newest| newest.event_types.first()).map_or("order.paid", |pattern| {
@@ -47,7 +50,11 @@ pub(super) fn draw(visitor: &Visitor, destinations: usize, newest: Option<&Desti
                     }
                 }
             }
-            p.note { "The lines hold the key that you signed in with. Whoever sees them can use it." }
+            p.note {
+                @if visitor.may_edit() {
+                    "The lines hold the key that you signed in with. Whoever sees them can use it."
+                } @else { "Your key may only look. Put one with the role editor in the place of " code { (PLACE) } "." }
+            }
         }
     }
 }
@@ -59,7 +66,7 @@ fn line(visitor: &Visitor, path: &str, body: &str) -> String {
     format!(
         "curl -X POST {}{path} \\\n  -H 'Authorization: Bearer {}'{} \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'",
         visitor.origin,
-        *visitor.session.key,
+        if visitor.may_edit() { visitor.session.key.as_str() } else { PLACE },
         account.unwrap_or_default()
     )
 }

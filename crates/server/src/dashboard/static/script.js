@@ -6,10 +6,12 @@
   // The zone that times are shown in.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const cookie = "tidegate_zone=" + encodeURIComponent(zone);
-  if (zone && !document.cookie.split("; ").includes(cookie)) {
-    document.cookie = cookie + "; path=/; max-age=31536000; samesite=lax";
-    if (document.body.dataset.liveFrom) refresh();
-  }
+  const isNews = zone && !document.cookie.split("; ").includes(cookie);
+  if (isNews) document.cookie = cookie + "; path=/; max-age=31536000; samesite=lax";
+
+  // A page that answers a form has an address of its own from now on: a reload shows it, and does not send the form again.
+  const standsAt = document.body.dataset.standsAt;
+  if (standsAt) history.replaceState(null, "", standsAt);
 
   // Countdowns.
   const span = (ms) => {
@@ -40,9 +42,10 @@
   let waiting = 0;
   let asked = false;
   let last = 0;
+  let over = false;
 
   function refresh() {
-    if (waiting) return;
+    if (waiting || over) return;
     if (document.hidden || asked) { waiting = setTimeout(() => { waiting = 0; refresh(); }, PAUSE); return; }
     waiting = setTimeout(fetchPage, Math.max(0, last + Math.max(PAUSE, 10 * took) - Date.now()));
   }
@@ -59,7 +62,9 @@
     request.onloadend = () => {
       asked = false;
       took = Date.now() - last;
-      if (request.status === 200 && request.response) swap(request.response);
+      const page = request.response;
+      if (request.status !== 200 || !page) return;
+      if (page.body.dataset.liveFrom) swap(page); else end();
     };
     request.send();
   }
@@ -91,14 +96,36 @@
 
   const KINDS = ["delivery", "circuit_opened", "circuit_closed", "throttled", "timeout_changed", "paused", "resumed",
     "disabled", "enabled", "account_paused", "account_resumed", "missed"];
-  if (document.body.dataset.liveFrom && document.querySelector("[data-live]")) {
-    const source = new EventSource(document.body.dataset.liveFrom);
+  let source = null;
+
+  function follow() {
+    if (over) return;
+    source = new EventSource(document.body.dataset.liveFrom);
     source.onopen = () => { say("● Live"); refresh(); };
-    source.onerror = () => say("○ Not connected: trying again");
+    source.onerror = () => {
+      say("○ Not connected: trying again");
+      if (source.readyState !== EventSource.CLOSED) return;
+      // The browser does not try again after an answer that is no stream: the page tells whether the session is over.
+      setTimeout(follow, 5000);
+      refresh();
+    };
     for (const kind of KINDS) source.addEventListener(kind, refresh);
+  }
+
+  // The server asks to sign in. What somebody is writing stays where it is.
+  function end() {
+    over = true;
+    if (source) source.close();
+    say("○ Signed out: reload to sign in again");
+  }
+
+  if (document.body.dataset.liveFrom && document.querySelector("[data-live]:not([data-live=paused])")) {
+    follow();
     // What time alone changes: a window that ends, a token that comes back.
     setInterval(refresh, document.querySelector("[data-often]") ? 1000 : 5000);
   }
+  // The first page after the zone has changed is shown in it as well.
+  if (isNews && document.body.dataset.liveFrom) refresh();
 
   // Copying.
   function addCopies() {
@@ -109,7 +136,13 @@
       button.className = "copy quiet";
       button.textContent = "Copy";
       button.addEventListener("click", async () => {
-        await navigator.clipboard.writeText(text.textContent);
+        if (navigator.clipboard) {
+          await navigator.clipboard.writeText(text.textContent);
+        } else {
+          // Browsers give the clipboard to secure pages only; what is marked can be copied everywhere.
+          document.getSelection().selectAllChildren(text);
+          document.execCommand("copy");
+        }
         button.textContent = "Copied";
         setTimeout(() => { button.textContent = "Copy"; }, 2000);
       });

@@ -1,0 +1,103 @@
+//! Few descriptors, and little memory: the server sheds load, does not panic, and loses nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use tokio::net::TcpStream;
+
+use super::Scenario;
+use crate::clock::{millis, pass, secs, until};
+use crate::producer::Load;
+use crate::rig::{Outcome, Rig};
+use crate::run::{Run, Setting};
+use crate::server::Launch;
+use crate::world::Cast;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "limits",
+    about: "256 descriptors with 400 clients at the door; 256 MiB of memory",
+    share: 1,
+    run: |rig| Box::pin(run(rig)),
+};
+
+/// Clients that connect and ask nothing.
+const IDLERS: usize = 400;
+/// What the server and its part of the page cache may take.
+const MEMORY: u64 = 256 << 20;
+
+async fn run(rig: &mut Rig) -> Result<Outcome> {
+    descriptors(rig).await?;
+    match Cell::make() {
+        Ok(cell) => memory(rig, &cell).await?,
+        Err(why) => rig.note(format!("memory was not limited: {why:#}")),
+    }
+    Ok(Outcome::Passed)
+}
+
+async fn descriptors(rig: &mut Rig) -> Result<()> {
+    let launch = Launch::inside(&["prlimit", "--nofile=256:256"]);
+    let setting = Setting { launch, ..Setting::new("descriptors", Cast::Whole) };
+    let mut run = Run::begin(rig, setting).await?;
+    run.produce(rig, Load::usual());
+    let mut rounds = 0;
+    while rig.goes_on(rounds, 1, None) {
+        let mut idlers = Vec::new();
+        for _ in 0..IDLERS {
+            // The door may be shut.
+            if let Ok(Ok(idler)) = tokio::time::timeout(secs(1), TcpStream::connect(run.server.address())).await {
+                idlers.push(idler);
+            }
+        }
+        pass(secs(3)).await;
+        ensure!(!run.server.has_ended(), "it ended for want of descriptors: {}", run.server.log_tail());
+        drop(idlers);
+        let accepted = run.ledger.accepted();
+        let goes_on = async || run.is_ready().await && run.ledger.accepted() > accepted;
+        ensure!(until(secs(60), goes_on).await, "it does not recover: {}", run.server.log_tail());
+        rounds += 1;
+    }
+    rig.count("crowds at the door", rounds);
+    run.finish(rig).await
+}
+
+async fn memory(rig: &mut Rig, cell: &Cell) -> Result<()> {
+    let join = format!("echo $$ > {} && exec \"$@\"", cell.path.join("cgroup.procs").display());
+    let launch = Launch::inside(&["sh", "-c", &join, "sh"]);
+    let setting = Setting { launch, ..Setting::new("memory", Cast::Whole) };
+    let mut run = Run::begin(rig, setting).await?;
+    run.produce(rig, Load::heavy());
+    let mut seconds = 0;
+    while rig.goes_on(seconds, 3, None) && run.ledger.accepted() < 200_000 {
+        pass(millis(1_000)).await;
+        ensure!(!run.server.has_ended(), "it was killed for want of memory: {}", run.server.log_tail());
+        seconds += 1;
+    }
+    run.finish(rig).await
+}
+
+/// A control group with little memory. It is removed when it is dropped, after its processes.
+struct Cell {
+    path: PathBuf,
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+impl Cell {
+    fn make() -> Result<Self> {
+        let name = format!("tidegate-faults-{}", std::process::id());
+        let ways = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        let (root, file) = ways
+            .into_iter()
+            .find(|(root, _)| Path::new(root).join("cgroup.procs").exists())
+            .context("no control groups for memory")?;
+        let cell = Self { path: Path::new(root).join(name) };
+        fs::create_dir(&cell.path).context("no control group can be made")?;
+        fs::write(cell.path.join(file), MEMORY.to_string()).context("its memory cannot be limited")?;
+        Ok(cell)
+    }
+}

@@ -1,0 +1,86 @@
+//! Killed at every fsync, write to the files, write to a socket and connection of a small scenario, one after the other.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::Scenario;
+use crate::clock::{secs, until};
+use crate::producer::Load;
+use crate::rig::{Outcome, Rig};
+use crate::run::{Run, Setting};
+use crate::server::Launch;
+use crate::tracer::{Injection, MISSING, Tracer};
+use crate::world::Cast;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "syscalls",
+    about: "killed at every fsync, pwrite64, sendto or writev, and connect of a small scenario",
+    share: 4,
+    run: |rig| Box::pin(run(rig)),
+};
+
+/// The calls at which it dies.
+const CALLS: &[&str] = &["fsync", "pwrite64", "sendto,writev", "connect"];
+/// Points of each in the short form.
+const SHORT: u64 = 2;
+/// The scenario has fewer calls of each kind than this; if not, something calls without end.
+const MOST: u64 = 2_000;
+/// Requests of each producer in the scenario.
+const REQUESTS: u64 = 4;
+/// No part of it takes longer, also where each call is traced.
+const LONGEST: Duration = secs(120);
+
+async fn run(rig: &mut Rig) -> Result<Outcome> {
+    if !Tracer::works() {
+        return Ok(Outcome::Skipped(MISSING.to_owned()));
+    }
+    for calls in CALLS {
+        let mut run = Run::begin(rig, Setting::new(&calls.replace(',', "-"), Cast::Small)).await?;
+        run.kill().await?;
+        let (mut point, mut killed) = (1, 0);
+        while point < MOST {
+            if !at_point(rig, &mut run, calls, point).await? {
+                break;
+            }
+            killed += 1;
+            // A sample has points near the start and far from it.
+            point += if rig.is_short() { 1 + rig.dice.below(3 * point + 1) } else { 1 };
+            if rig.is_short() && killed >= SHORT {
+                break;
+            }
+        }
+        ensure!(point < MOST, "{calls} are called without end");
+        rig.count("points of death", killed);
+        run.server.start(&Launch::plain()).await?;
+        run.finish(rig).await?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The scenario, killed at the n-th call: start, publish, deliver, stop. Then it starts unharmed, and everything comes to
+/// rest. Says whether it was killed at all.
+async fn at_point(rig: &mut Rig, run: &mut Run, calls: &'static str, point: u64) -> Result<bool> {
+    let tracer = Tracer::new(&run.home);
+    let launch = tracer.launch(&Injection { calls, what: format!("signal=SIGKILL:when={point}") });
+    run.server.spawn(&launch)?;
+    run.produce(rig, Load::little(REQUESTS));
+    let over = until(LONGEST, async || {
+        run.server.has_ended() || (run.has_published() && run.is_ready().await && run.is_at_rest().await)
+    });
+    ensure!(over.await, "killed at {calls} {point}, it is stuck: {}", run.server.log_tail());
+    // Its stop belongs to the scenario, too.
+    if !run.server.has_ended() {
+        let _ = run.server.terminate();
+    }
+    let killed = !run.server.end(LONGEST).await?.success();
+    if killed {
+        run.server.note_kill();
+    }
+    run.world.drained().await?;
+    run.server.start(&Launch::plain()).await?;
+    run.published().await?;
+    run.world.come_to_rest(&run.server.client, LONGEST).await?;
+    run.kill().await?;
+    Ok(killed)
+}
