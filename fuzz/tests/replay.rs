@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tidegate_fuzz::TARGETS;
 
 /// A corpus stays small: what it covers is kept, what only looks different is not.
-const MOST_CASES: usize = 400;
+const MOST_CASES: usize = 120;
 const MOST_BYTES: u64 = 8 * 1024;
 
 fn corpus() -> PathBuf {

@@ -2,8 +2,9 @@
 //!
 //! libFuzzer, built with the compiler that builds everything else: coverage is asked for with flags that stable takes, and
 //! no sanitizer is needed where no code is unsafe. What it finds interesting is collected below `target/fuzz/corpus`; with
-//! `--keep`, what adds coverage to `fuzz/corpus` is copied there, and `cargo test` replays it from then on.
+//! `--keep`, what adds most to `fuzz/corpus` is copied there, and `cargo test` replays it from then on.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +22,9 @@ const LONGEST: usize = 4_096;
 /// One input may take so long: above it, a stranger could keep us busy.
 const SLOWEST_SECONDS: u64 = 10;
 
+/// Cases that one `--keep` adds at most: a corpus stays small, and each is run with every test.
+const MOST_KEPT: usize = 16;
+
 /// What to fuzz, and for how long.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -30,7 +34,7 @@ pub(crate) struct Args {
     /// Only this target; may be repeated.
     #[arg(long)]
     only: Vec<String>,
-    /// Keep what adds coverage, in fuzz/corpus.
+    /// Keep a few that add the most coverage, in fuzz/corpus.
     #[arg(long)]
     keep: bool,
 }
@@ -75,11 +79,8 @@ fn host() -> Result<String> {
 
 /// The targets, by their corpora: a test sees to it that each has one.
 fn targets() -> Result<Vec<String>> {
-    let folder = root().join("fuzz/corpus");
-    let mut names = Vec::new();
-    for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
+    let names = files(&root().join("fuzz/corpus"))?;
+    let mut names: Vec<String> = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     names.sort();
     Ok(names)
 }
@@ -113,13 +114,36 @@ fn fuzz(fuzzer: &Path, name: &str, seconds: u64) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Adds to the corpus, of what was found, what covers more than it does: the fewest that cover it all.
+/// Adds to the corpus, of what was found, a few that cover more than it does. The fuzzer chooses the one that adds most first, so
+/// the first that it wrote are the ones to keep.
 fn keep(fuzzer: &Path, name: &str) -> Result<()> {
+    let (corpus, chosen) = (root().join("fuzz/corpus").join(name), target().join("fuzz/chosen").join(name));
+    drop(fs::remove_dir_all(&chosen));
+    fs::create_dir_all(&chosen)?;
+    for case in files(&corpus)? {
+        fs::copy(corpus.join(&case), chosen.join(&case))?;
+    }
     let log = target().join(format!("fuzz/{name}-keep.log"));
     let mut merge = command(fuzzer, name, &log)?;
-    merge.arg("-set_cover_merge=1").arg(root().join("fuzz/corpus").join(name)).arg(found(name));
+    merge.arg("-set_cover_merge=1").arg(&chosen).arg(found(name));
     let status = merge.status().with_context(|| format!("cannot start `{}`", shown(&merge)))?;
-    if status.success() { Ok(()) } else { bail!("`{}` failed: see {}", shown(&merge), log.display()) }
+    if !status.success() {
+        bail!("`{}` failed: see {}", shown(&merge), log.display());
+    }
+    let mut new = Vec::new();
+    for case in files(&chosen)?.into_iter().filter(|case| !corpus.join(case).exists()) {
+        new.push((fs::metadata(chosen.join(&case))?.modified()?, case));
+    }
+    new.sort();
+    for (_, case) in new.iter().take(MOST_KEPT) {
+        fs::copy(chosen.join(case), corpus.join(case))?;
+    }
+    Ok(())
+}
+
+fn files(folder: &Path) -> Result<Vec<OsString>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    Ok(entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?)
 }
 
 fn command(fuzzer: &Path, name: &str, log: &Path) -> Result<Command> {
