@@ -37,7 +37,7 @@ pub(crate) enum NoAnswer {
     /// Nobody listens there: nothing was sent.
     Refused,
     /// Whether the call was received, and what came of it, is not known.
-    Lost(String),
+    Lost(#[expect(dead_code, reason = "shown where a call must succeed")] String),
 }
 
 impl Client {

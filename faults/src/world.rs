@@ -26,6 +26,8 @@ pub(crate) enum Cast {
     Small,
     /// A plain one, and one that takes long to answer.
     Slow,
+    /// Without those that fail.
+    Steady,
 }
 
 impl Cast {
@@ -34,6 +36,7 @@ impl Cast {
             Self::Whole => name != "slow",
             Self::Small => matches!(name, "plain" | "limited" | "fifo" | "flaky"),
             Self::Slow => matches!(name, "plain" | "slow"),
+            Self::Steady => !matches!(name, "slow" | "flaky" | "brief"),
         }
     }
 }
