@@ -66,6 +66,14 @@ fn the_dispatcher_depends_on_the_rules_alone() {
     assert!(uses > 10, "the dispatcher uses the rules");
 }
 
+/// What judges must not share a fault with what is judged: neither its crates nor its time zones.
+#[test]
+fn the_checker_depends_on_nothing_of_what_it_judges() {
+    let taken = dependencies("crates/checker/Cargo.toml");
+    let shared = taken.iter().find(|name| name.starts_with("tidegate") || name.starts_with("jiff"));
+    assert_eq!(shared, None);
+}
+
 #[test]
 fn nothing_but_the_binary_and_the_benchmarks_takes_the_simulator() {
     for (manifest, takes) in

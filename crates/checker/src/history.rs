@@ -106,9 +106,9 @@ pub struct Destination {
     pub name: String,
     /// The API's document of it.
     pub policy: Map<String, Value>,
-    /// What its requests are signed with.
+    /// What its requests are signed with, as far as the recorder knows.
     #[serde(default)]
-    pub secrets: Vec<String>,
+    pub secrets: Vec<Option<String>>,
 }
 
 /// A line of `producer.jsonl`.

@@ -93,6 +93,14 @@ impl RetryPolicy {
     pub const fn max_attempts(&self) -> u32 {
         self.max_attempts
     }
+    /// The delays between them; the last one repeats.
+    pub fn delays(&self) -> &[Millis] {
+        &self.delays
+    }
+    /// How far chance moves them.
+    pub const fn jitter(&self) -> Jitter {
+        self.jitter
+    }
     fn delay(&self, used: u32) -> (Millis, Jitter) {
         let index = usize::try_from(used.saturating_sub(1)).unwrap_or(usize::MAX);
         (*self.delays.get(index).or(self.delays.last()).expect("validated: at least one delay"), self.jitter)

@@ -66,7 +66,7 @@ impl<'a> Hours<'a> {
     fn of(policy: &'a Policy) -> Option<Vec<Self>> {
         let read = |window: &'a Window| {
             let (start, end) = (second_of_day(&window.quiet_start)?, second_of_day(&window.quiet_end)?);
-            Some(Self { window, zone: window.timezone.parse().ok()?, start, end })
+            Some(Self { window, zone: zone(&window.timezone)?, start, end })
         };
         policy.delivery_schedules.iter().map(read).collect()
     }
@@ -92,6 +92,11 @@ impl<'a> Hours<'a> {
         let name = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"][day.num_days_from_monday() as usize];
         self.window.days.is_empty() || self.window.days.iter().any(|other| other == name)
     }
+}
+
+/// The zone of a name, whose case does not matter.
+fn zone(name: &str) -> Option<Tz> {
+    chrono_tz::TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(name)).copied()
 }
 
 /// `HH:MM` or `HH:MM:SS`, up to `24:00`.

@@ -3,6 +3,7 @@
 mod log;
 mod plan;
 
+use crate::history::Outcome;
 use crate::history::policy::Ordering;
 use crate::run::{Attempt, Delivery, Ending, Receipt, Run, SECOND};
 use crate::verdict::Verdict;
@@ -62,7 +63,9 @@ fn gaps(
             continue;
         };
         let untouched = !timeline.is_touched(before.t, next.t) && !run.faults.clock_was_set(before.t, next.t);
-        if !attempt.counted || attempt.status.is_some_and(|status| status < 300) || !untouched {
+        // A 503 says itself when to come again: that has a judge of its own.
+        let planned = attempt.counted && !matches!(attempt.outcome, Outcome::Success | Outcome::Unavailable);
+        if !planned || !untouched {
             continue;
         }
         let used =

@@ -78,8 +78,13 @@ impl Loader {
                 what: format!("the policy of {}: {error}", described.name),
             })?;
             let always = |key| Secret { key, from: 0, needed_from: NEVER, until: NEVER };
-            let secrets =
-                described.secrets.iter().filter_map(|text| signature::key(text)).map(always).collect();
+            let secrets = described
+                .secrets
+                .iter()
+                .flatten()
+                .filter_map(|text| signature::key(text))
+                .map(always)
+                .collect();
             by_receiver.insert(described.name.clone(), index);
             by_id.insert(id, index);
             destinations.push(Destination { id, name: described.name, timeline, secrets });

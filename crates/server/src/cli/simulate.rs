@@ -4,9 +4,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use tidegate_sim::history::Recorder;
 use tidegate_sim::report::Report;
+use tidegate_sim::run::Setup;
 use tidegate_sim::scenario::file::{LoadError, ScenarioFile};
-use tidegate_sim::scenario::{self, Scenario};
+use tidegate_sim::scenario::{self, Scenario, restart};
 use tidegate_sim::{svg, table};
 
 use super::progress::ProgressLine;
@@ -30,6 +32,10 @@ pub(super) struct Args {
     /// Draw what happened over time into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+
+    /// Write what happened into this directory, for `tidegate-checker` to judge: of `restart`, or of a file.
+    #[arg(long, value_name = "DIR")]
+    history: Option<PathBuf>,
 
     /// List the built-in scenarios.
     #[arg(long, conflicts_with = "scenario")]
@@ -55,13 +61,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Ended> {
     if !args.json {
         say(&format!("seed {}\n\n", args.seed))?;
     }
-    let results = subject.run(args.seed)?;
+    let results = subject.run(args.seed, args.history.as_deref())?;
     say(if args.json { &results.json } else { &results.text })?;
     if let Some(path) = &args.svg {
         draw(&results.report, path)?;
         if !args.json {
             say(&format!("\nThe picture is in {}.\n", path.display()))?;
         }
+    }
+    if let Some(path) = args.history.as_ref().filter(|_| !args.json) {
+        say(&format!("\nThe histories are in {0}: tidegate-checker {0}\n", path.display()))?;
     }
     if !args.json {
         say(&format!("\n{}\nseed {}\n", table::verdict(&results.report), args.seed))?;
@@ -85,16 +94,33 @@ impl Subject {
         known.copied().map(Self::BuiltIn).ok_or_else(|| unknown(name))
     }
 
-    fn run(&self, seed: u64) -> anyhow::Result<Results> {
+    fn run(&self, seed: u64, history: Option<&Path>) -> anyhow::Result<Results> {
         let mut progress = ProgressLine::new();
         let mut tell = |done: f64, doing: &str| progress.show(done, doing);
         match self {
             Self::BuiltIn(scenario) => {
-                let report = (scenario.run)(seed, &mut tell);
+                let report = match history {
+                    None => (scenario.run)(seed, &mut tell),
+                    Some(path) if scenario.name == "restart" => {
+                        let recorder = record(path, &restart::setup(seed))?;
+                        let (report, recorder) = restart::run_watched(seed, recorder, &mut tell);
+                        recorder.finish().with_context(|| unrecordable(path))?;
+                        report
+                    }
+                    Some(_) => return Err(anyhow!("only `restart` and scenario files leave histories")),
+                };
                 Ok(Results { text: table::report(&report), json: json(&report)?, report })
             }
             Self::File(file) => {
-                let run = file.run(seed, &mut tell);
+                let run = match history {
+                    None => file.run(seed, &mut tell),
+                    Some(path) => {
+                        let recorder = record(path, &file.setup(seed))?;
+                        let (run, recorder) = file.run_watched(seed, recorder, &mut tell);
+                        recorder.finish().with_context(|| unrecordable(path))?;
+                        run
+                    }
+                };
                 let text =
                     format!("{}\n{}", table::report(&run.report), table::destinations(&run.destinations));
                 Ok(Results { text, json: json(&run)?, report: run.report })
@@ -151,6 +177,14 @@ fn check_writable(path: &Path) -> anyhow::Result<()> {
 
 fn draw(report: &Report, path: &Path) -> anyhow::Result<()> {
     std::fs::write(path, svg::render(report)).with_context(|| unwritable(path))
+}
+
+fn record(path: &Path, setup: &Setup) -> anyhow::Result<Recorder> {
+    Recorder::create(path, setup).with_context(|| unrecordable(path))
+}
+
+fn unrecordable(path: &Path) -> String {
+    format!("the histories cannot be written to {}", path.display())
 }
 
 fn unwritable(path: &Path) -> String {

@@ -29,14 +29,28 @@ const REST: Millis = Millis::days(3);
 
 /// Runs it for a simulated day.
 pub fn run(seed: u64, progress: Progress<'_>) -> Report {
-    run_for(seed, FAULTS, Storage::Sqlite, progress)
+    run_watched(seed, (), progress).0
+}
+
+/// The world that [`run`] runs.
+pub fn setup(seed: u64) -> Setup {
+    world(seed, FAULTS, Storage::Sqlite)
+}
+
+/// The same as [`run`], with somebody else watching, too.
+pub fn run_watched<O: Observer>(seed: u64, watcher: O, progress: Progress<'_>) -> (Report, O) {
+    run_setup(setup(seed), FAULTS, watcher, progress)
 }
 
 /// Runs it with faults for `length`, then heals.
 pub fn run_for(seed: u64, length: Millis, storage: Storage, progress: Progress<'_>) -> Report {
-    let setup = world(seed, length, storage);
+    run_setup(world(seed, length, storage), length, (), progress).0
+}
+
+fn run_setup<O: Observer>(setup: Setup, length: Millis, watcher: O, progress: Progress<'_>) -> (Report, O) {
+    let seed = setup.seed;
     let series = Series::new(START, START + length + Millis::hours(12), 360);
-    let observer = ((Oracles::new(&setup), Crashes::default()), series);
+    let observer = (((Oracles::new(&setup), Crashes::default()), series), watcher);
     let destinations = setup.destinations.len();
     let mut sim = Sim::new(setup, observer);
     let hours = (length.get() / 3_600_000).max(1);
@@ -48,7 +62,7 @@ pub fn run_for(seed: u64, length: Millis, storage: Storage, progress: Progress<'
     progress(hours as f64 / (hours + 4) as f64, "healed, coming to rest");
     let rested = sim.run_until_quiet(REST);
     progress(1.0, "done");
-    let ((oracles, crashes), series) = sim.observer;
+    let (((oracles, crashes), series), watcher) = sim.observer;
     let ledger = &oracles.ledger;
     let ended = ["delivered", "dead_letter", "expired", "cancelled"].map(|word| ledger.ended(word));
     let mut findings = vec![
@@ -77,7 +91,7 @@ pub fn run_for(seed: u64, length: Millis, storage: Storage, progress: Progress<'
             .map_or_else(|| "holds".to_owned(), |first| format!("{} or more: {first}", wrong.len()));
         Finding::check(name, value, "holds", wrong.is_empty())
     }));
-    Report {
+    let report = Report {
         scenario: "restart".into(),
         seed,
         world: format!(
@@ -88,7 +102,8 @@ pub fn run_for(seed: u64, length: Millis, storage: Storage, progress: Progress<'
         simulated_seconds: (length + REST).as_secs_f64(),
         findings,
         pictures: vec![Picture { title: "A day of crashes".into(), series }],
-    }
+    };
+    (report, watcher)
 }
 
 #[derive(Default)]

@@ -9,7 +9,7 @@ use super::tally::Tally;
 use super::{Planned, ScenarioFile};
 use crate::chance::Chance;
 use crate::report::{Finding, Picture, Report};
-use crate::run::{Destination, Faults, Setup, Sim, Storage};
+use crate::run::{Destination, Faults, Observer, Setup, Sim, Storage};
 use crate::scenario::Progress;
 use crate::series::Series;
 use crate::words::{count, moment, percent, plural, span};
@@ -34,9 +34,14 @@ pub struct Run {
 impl ScenarioFile {
     /// Runs it under a seed.
     pub fn run(&self, seed: u64, progress: Progress<'_>) -> Run {
+        self.run_watched(seed, (), progress).0
+    }
+
+    /// The same, with somebody else watching, too.
+    pub fn run_watched<O: Observer>(&self, seed: u64, watcher: O, progress: Progress<'_>) -> (Run, O) {
         let tally = Tally::new(self.destinations.len());
         let series = Series::in_round_steps(self.start, self.length, PICTURE_STEPS);
-        let mut sim = Sim::new(self.setup(seed), (tally, series));
+        let mut sim = Sim::new(self.setup(seed), ((tally, series), watcher));
         for part in 0..PARTS {
             let at = |part: i64| self.length.scaled(part, PARTS);
             progress(part as f64 / PARTS as f64 * 0.95, &format!("{:.0}", sim.now().wall.to_jiff()));
@@ -49,7 +54,7 @@ impl ScenarioFile {
         let simulated_seconds = Millis::new(sim.now().mono.as_millis()).as_secs_f64();
         let open: Vec<usize> =
             sim.dispatcher().lanes().iter().map(|lane| sim.backing().open_count(lane.id())).collect();
-        let (tally, series) = sim.observer;
+        let ((tally, series), watcher) = sim.observer;
         let names = self.destinations.iter().map(|planned| {
             let Destination { name, account, .. } = &planned.destination;
             (name.as_str(), self.accounts.get(*account as usize).map_or("", String::as_str))
@@ -66,10 +71,11 @@ impl ScenarioFile {
             findings: self.findings(&total),
             pictures: vec![Picture { title: self.name.clone(), series }],
         };
-        Run { report, destinations }
+        (Run { report, destinations }, watcher)
     }
 
-    fn setup(&self, seed: u64) -> Setup {
+    /// Its world under a seed.
+    pub fn setup(&self, seed: u64) -> Setup {
         let mut chance = Chance::new(seed ^ OUTAGES);
         let end = self.start + self.length;
         let destination = |(label, planned): (u64, &Planned)| {

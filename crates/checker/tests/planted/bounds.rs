@@ -1,0 +1,181 @@
+//! How many, how fast, when: concurrency, rate, quiet hours, expiry, retries.
+
+use serde_json::json;
+
+use crate::world::{Event, MILLI, Reply, START_MS, Try, World, answered};
+
+fn open(at: u64, took: u64) -> Try {
+    Try { at, took, reply: Reply::Status(200) }
+}
+
+#[test]
+fn one_request_too_many_at_a_time_is_found() {
+    let mut world = World::new();
+    world.add(Event::new("narrow", 20_000).tries(&[open(20_010, 100)]));
+    world.add(Event::new("narrow", 20_001).tries(&[open(20_020, 100)]));
+    let third = world.add(Event::new("narrow", 20_002).tries(&[open(20_115, 100)]));
+    // The first one's end may be noted five milliseconds late: it is over when the third begins.
+    world.breaks(&[]);
+    world.shift(third, 1, -20);
+    world.breaks(&["I4"]);
+}
+
+#[test]
+fn what_a_frozen_node_had_open_is_excused_and_counted() {
+    let mut world = World::new();
+    for at in [20_010, 20_020] {
+        world.add(Event::new("narrow", 20_000).tries(&[open(at, 15_000)]));
+    }
+    world.add(Event::new("narrow", 20_002).tries(&[open(33_000, 100)]));
+    world.breaks(&["I4"]);
+    world.fault(20_500, "pause", None);
+    world.fault(36_000, "resume", None);
+    world.breaks(&[]);
+    let verdicts = world.verdicts();
+    assert!(
+        verdicts[3].notes.iter().any(|note| note.starts_with("1 begun beside")),
+        "{:?}",
+        verdicts[3].notes
+    );
+}
+
+#[test]
+fn a_lowered_limit_holds_a_second_after_its_answer() {
+    let mut world = World::new();
+    for at in [20_010, 20_020, 20_030] {
+        world.add(Event::new("plain", 20_000).tries(&[open(at, 100)]));
+    }
+    world.producer.push(json!({"kind": "change", "t": 18_000 * MILLI, "answered": 19_500 * MILLI,
+        "destination": "dst_plain", "patch": {"max_concurrency": 2}, "status": 200}));
+    world.breaks(&[]);
+    world.producer.last_mut().unwrap()["answered"] = json!(18_500 * MILLI);
+    world.breaks(&["I4"]);
+}
+
+#[test]
+fn a_request_before_its_token_is_found_also_across_a_restart() {
+    let mut world = World::new();
+    // Two at once, then one every 100 ms.
+    let events: Vec<u64> = [20_000, 20_000, 20_100, 20_200, 20_300, 20_400]
+        .map(|at| world.add(Event::new("limited", 19_000).tries(&[answered(at, 200)])))
+        .to_vec();
+    world.breaks(&[]);
+    let mut early = world.clone();
+    early.shift(events[5], 1, -60);
+    early.breaks(&["I5"]);
+    let mut bunched = world.clone();
+    bunched.shift(events[4], 1, 90);
+    let told = early_start(&mut bunched, events[4], 90);
+    assert!(told, "the log has when it began");
+    bunched.breaks(&[]);
+    // A restart must not fill the bucket.
+    world.add(Event::new("limited", 19_000).tries(&[answered(20_460, 200)]));
+    for (at, kind) in [(20_410, "kill"), (20_420, "start"), (20_430, "ready")] {
+        world.fault(at, kind, None);
+    }
+    world.breaks(&["I5"]);
+}
+
+/// The log says that it began so much earlier than it came.
+fn early_start(world: &mut World, event: u64, by: i64) -> bool {
+    let wall = world.receipt(event, 1)["wall_ms"].as_i64().unwrap();
+    world.attempt(event, 1)["started_at"] = json!(crate::world::time(wall - by));
+    true
+}
+
+#[test]
+fn a_request_in_quiet_hours_is_found_in_the_first_and_in_the_second_fold_hour() {
+    // 06:10Z and 07:10Z are both 01:10 in Chicago; 08:00Z is 02:00 there.
+    for (minutes, red) in [(1, true), (49, true), (61, true), (109, true), (111, false)] {
+        let mut world = World::new();
+        let at = minutes * 60_000;
+        world.add(Event::new("quiet", at).tries(&[answered(at + 6, 200)]));
+        world.breaks(if red { &["I6"] } else { &[] });
+        let mut urgent = World::new();
+        urgent.add(Event { kind: "urgent", ..Event::new("quiet", at) });
+        urgent.breaks(&[]);
+    }
+}
+
+#[test]
+fn quiet_hours_go_by_the_clock_of_the_node() {
+    let mut world = World::new();
+    world.add(Event::new("quiet", 30_000));
+    let receipt = world.receipt(1, 1);
+    let stamp = receipt["timestamp"].as_i64().unwrap() + 7_200;
+    receipt["timestamp"] = json!(stamp);
+    receipt["signature"] = json!(crate::world::sign(crate::world::SECRET, "evt_1", stamp, "{\"number\":1}"));
+    // Two hours ahead, it is past two o'clock there.
+    world.fault(5_000, "clock", Some(7_200_000));
+    world.breaks(&[]);
+}
+
+#[test]
+fn a_request_after_expiry_is_found_and_one_that_outlives_its_event() {
+    let mut world = World::new();
+    let lives = |ms: i64| Some(START_MS + ms);
+    let timely = world.add(Event { expires_at: lives(25_000), ..Event::new("plain", 20_000) });
+    world.breaks(&[]);
+    let mut late = world.clone();
+    late.shift(timely, 1, 1_000);
+    late.delivery(timely)["expires_at"] = json!(crate::world::time(START_MS + 20_500));
+    late.breaks(&["I7"]);
+    let mut long = world.clone();
+    long.end(timely, 1)["t"] = json!(28_000 * MILLI);
+    long.breaks(&["I7"]);
+    let stale = world.add(Event {
+        tries: Vec::new(),
+        state: "expired",
+        expires_at: lives(40_000),
+        ..Event::new("plain", 30_000)
+    });
+    world.breaks(&[]);
+    world.delivery(stale)["final_reason"] = json!(null);
+    world.breaks(&["I7"]);
+}
+
+#[test]
+fn retries_come_neither_early_nor_late_nor_too_often() {
+    let mut world = World::new();
+    let event = world.add(Event::new("flaky", 20_000).tries(&[
+        answered(20_010, 500),
+        answered(21_020, 500),
+        answered(22_030, 200),
+    ]));
+    world.breaks(&[]);
+    let mut early = world.clone();
+    let other = early.add(Event::new("flaky", 40_000).tries(&[
+        answered(40_010, 500),
+        answered(44_030, 500),
+        answered(45_040, 200),
+    ]));
+    early.breaks(&["I11"]);
+    let _ = (other, event);
+    let mut often = world.clone();
+    often.delivery(event)["attempts_used"] = json!(9);
+    often.breaks(&["I11"]);
+    // Five-second delays: half a second is early, whatever is seen late.
+    world.world["destinations"][7]["policy"]["retry_policy"]["delays_seconds"] = json!([5]);
+    world.breaks(&["I11"]);
+}
+
+#[test]
+fn the_log_is_what_receivers_saw() {
+    let mut good = World::new();
+    let event = good.add(Event::new("flaky", 20_000).tries(&[answered(20_010, 500), answered(21_020, 200)]));
+    good.breaks(&[]);
+    let mut unlogged = good.clone();
+    let first = |line: &serde_json::Value| line["kind"] == "attempt" && line["body"]["number"] == 1;
+    unlogged.api.retain(|line| !first(line));
+    unlogged.breaks(&["I11"]);
+    let mut phantom = good.clone();
+    let n = phantom.receipt(event, 1)["n"].clone();
+    phantom.receiver.retain(|line| line["n"] != n);
+    phantom.breaks(&["I11"]);
+    let mut other = good.clone();
+    other.attempt(event, 1)["status_code"] = json!(502);
+    other.breaks(&["I11"]);
+    let mut twice = good;
+    twice.repeat(event, 1, 500);
+    twice.breaks(&["I11"]);
+}

@@ -1,0 +1,149 @@
+//! Fairness, liveness, changes, resources, health.
+
+use serde_json::{Value, json};
+
+use crate::world::{Event, MILLI, START_MS, World, answered, sign};
+
+/// Thirty wait for a destination that is slow; one comes for another.
+fn crowd() -> (World, u64) {
+    let mut world = World::new();
+    for number in 0..30 {
+        let at = 20_000 + number;
+        world.add(Event::new("limited", at).tries(&[answered(20_100 + number * 150, 200)]));
+    }
+    let quiet = world.add(Event::new("plain", 20_500));
+    (world, quiet)
+}
+
+#[test]
+fn a_destination_that_waits_for_anothers_crowd_is_found() {
+    let (mut world, quiet) = crowd();
+    world.breaks(&[]);
+    assert_eq!(world.judged("I10"), 1);
+    world.shift(quiet, 1, 3_000);
+    world.breaks(&["I10"]);
+}
+
+#[test]
+fn what_is_left_waiting_though_nothing_holds_it_is_found() {
+    let mut world = World::new();
+    let event = world.add(Event::new("plain", 20_000));
+    world.shift(event, 1, 5_000);
+    world.breaks(&["I15"]);
+    // With its node down, it may wait.
+    for (at, kind) in [(20_003, "kill"), (23_000, "start"), (24_000, "ready")] {
+        world.fault(at, kind, None);
+    }
+    world.breaks(&[]);
+}
+
+#[test]
+fn a_request_that_never_ends_and_a_queue_that_grows_by_itself_are_found() {
+    let mut world = World::new();
+    let stuck = world.add(Event::new("narrow", 20_000));
+    world.add(Event::new("narrow", 300_000));
+    let mut open = world.clone();
+    open.end(stuck, 1)["t"] = json!(200_000 * MILLI);
+    open.breaks(&["I15"]);
+    for (at, queued) in [(310_000, 3), (320_000, 4)] {
+        world.api.push(
+            json!({"kind": "poll", "t": at * MILLI, "path": "/v1/destinations/dst_narrow", "status": 200,
+            "body": {"queued_events": queued, "inflight": 0}}),
+        );
+    }
+    world.breaks(&["I15"]);
+}
+
+fn change(at: u64, action: &str, patch: &Value) -> Value {
+    json!({"kind": "change", "t": at * MILLI, "answered": (at + 5) * MILLI, "destination": "dst_plain", "action": action,
+           "patch": patch, "status": 200})
+}
+
+#[test]
+fn a_request_to_a_paused_or_inactive_destination_is_found() {
+    for (stop, go) in [
+        (change(21_000, "pause", &json!({})), change(30_000, "resume", &json!({}))),
+        (
+            change(21_000, "patch", &json!({"active": false})),
+            change(30_000, "patch", &json!({"active": true})),
+        ),
+    ] {
+        let mut world = World::new();
+        world.add(Event::new("plain", 20_000));
+        let held = world.add(Event::new("plain", 21_500).tries(&[answered(30_050, 200)]));
+        world.producer.extend([stop, go]);
+        world.breaks(&[]);
+        let mut moment = world.clone();
+        moment.shift(held, 1, -8_500);
+        moment.breaks(&[]);
+        world.shift(held, 1, -5_000);
+        world.breaks(&["I14"]);
+    }
+}
+
+#[test]
+fn after_a_rotation_both_secrets_sign_and_then_only_the_new_one() {
+    const NEW: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
+    let mut world = World::new();
+    let event = world.add(Event::new("plain", 30_000));
+    let stamp = (START_MS + 30_006) / 1_000;
+    let (old, new) =
+        [crate::world::SECRET, NEW].map(|secret| sign(secret, "evt_1", stamp, "{\"number\":1}")).into();
+    world.producer.push(change(21_000, "rotate", &json!({"signing_secret": NEW, "overlap_seconds": 60})));
+    world.breaks(&["I14"]);
+    world.receipt(event, 1)["signature"] = json!(format!("{new} {old}"));
+    world.breaks(&[]);
+    world.producer.last_mut().unwrap()["patch"]["overlap_seconds"] = json!(0);
+    world.receipt(event, 1)["signature"] = json!(new);
+    world.breaks(&[]);
+    world.receipt(event, 1)["signature"] = json!(old);
+    world.breaks(&["I2", "I14"]);
+}
+
+fn sample(at: u64, rss_bytes: u64, fds: u64) -> Value {
+    json!({"t": at * MILLI, "node": "a", "rss_bytes": rss_bytes, "fds": fds})
+}
+
+#[test]
+fn a_leak_and_a_peak_are_found() {
+    let mut world = World::new();
+    world.add(Event::new("plain", 20_000));
+    world.resources =
+        (0..100).map(|index| sample(30_000 + index * 10_000, 90 << 20, 40 + index % 7)).collect();
+    world.breaks(&[]);
+    let mut peak = world.clone();
+    peak.resources.push(sample(5_000_000, 700 << 20, 40));
+    peak.breaks(&["I16"]);
+    let mut leak = world.clone();
+    leak.resources =
+        (0..100).map(|index| sample(30_000 + index * 10_000, (90 + 3 * index) << 20, 40)).collect();
+    leak.breaks(&["I16"]);
+    world.resources =
+        (0..100).map(|index| sample(30_000 + index * 10_000, 90 << 20, 40 + index * 4)).collect();
+    world.breaks(&["I16"]);
+}
+
+/// Publications every 200 ms, which are refused from the 10th on; `ready` as it was told at 22.5 s.
+fn refusing(ready: u16, until: u64) -> World {
+    let mut world = World::new();
+    for number in 0..30 {
+        let event = world.add(Event::new("plain", 20_000 + number * 200));
+        if number >= 10 && number < until {
+            let n = world.receipt(event, 1)["n"].clone();
+            world.receiver.retain(|line| line["n"] != n);
+            let id = format!("dlv_{event}");
+            world.api.retain(|line| line["body"]["id"] != *id && line["delivery_id"] != *id);
+            let answer = world.producer.last_mut().unwrap();
+            (answer["status"], answer["ids"]) = (json!(503), json!([]));
+        }
+    }
+    world.api.push(json!({"kind": "poll", "t": 22_550 * MILLI, "path": "/readyz", "status": ready}));
+    world
+}
+
+#[test]
+fn ready_while_everything_is_refused_is_found() {
+    refusing(503, 30).breaks(&[]);
+    refusing(200, 30).breaks(&["I18"]);
+    refusing(200, 10).breaks(&[]);
+}

@@ -1,0 +1,110 @@
+//! While a destination is shut: 429, 503, 410, and the breaker.
+
+use serde_json::json;
+
+use crate::world::{Event, MILLI, Reply, Try, World, answered};
+
+fn told(at: u64, status: u16, wait: &'static str) -> Try {
+    Try { at, took: 3, reply: Reply::RetryAfter(status, wait) }
+}
+
+#[test]
+fn a_request_before_the_throttle_ends_is_found() {
+    for wait in ["20", "Sun, 01 Nov 2026 06:10:42 GMT"] {
+        let mut world = World::new();
+        world.add(Event::new("plain", 20_000).tries(&[told(20_010, 429, wait), answered(42_100, 200)]));
+        // Already on its way when that was said.
+        world.add(Event::new("plain", 20_005).tries(&[answered(20_014, 200)]));
+        let later = world.add(Event::new("plain", 30_000).tries(&[answered(42_300, 200)]));
+        world.breaks(&[]);
+        let mut early = world.clone();
+        early.shift(later, 1, -8_000);
+        early.breaks(&["I9"]);
+        early.producer.push(json!({"kind": "change", "t": 31_000 * MILLI, "answered": 31_002 * MILLI,
+            "destination": "dst_plain", "action": "retry-now", "status": 200}));
+        early.breaks(&[]);
+    }
+}
+
+#[test]
+fn a_second_probe_beside_the_first_is_found() {
+    let mut world = World::new();
+    let probe = Try { at: 40_100, took: 500, reply: Reply::Status(200) };
+    world.add(Event::new("plain", 20_000).tries(&[told(20_010, 429, "20"), probe]));
+    let next = world.add(Event::new("plain", 30_000).tries(&[answered(40_700, 200)]));
+    world.breaks(&[]);
+    world.shift(next, 1, -300);
+    world.breaks(&["I9"]);
+}
+
+#[test]
+fn a_request_while_a_destination_is_unavailable_is_found() {
+    let mut world = World::new();
+    world.add(Event::new("plain", 20_000).tries(&[told(20_010, 503, "40"), answered(60_500, 200)]));
+    let next = world.add(Event::new("plain", 30_000).tries(&[answered(60_600, 200)]));
+    world.breaks(&[]);
+    world.shift(next, 1, -25_000);
+    world.breaks(&["I9"]);
+}
+
+#[test]
+fn a_request_while_the_breaker_is_open_is_found() {
+    let mut world = World::new();
+    for at in [20_000, 20_100, 20_200, 20_300, 20_400] {
+        let hangs = Try { at: at + 6, took: 50, reply: Reply::Hangs };
+        let first = if at == 20_100 { hangs } else { answered(at + 6, 500) };
+        world.add(Event::new("broken", at).tries(&[first, answered(at + 60_000, 200)]));
+    }
+    world.breaks(&[]);
+    let early = world.add(Event::new("broken", 30_000).tries(&[answered(61_000, 200)]));
+    world.breaks(&[]);
+    world.shift(early, 1, -25_000);
+    world.breaks(&["I9"]);
+}
+
+#[test]
+fn a_success_between_failures_keeps_the_breaker_closed() {
+    let mut world = World::new();
+    for (at, status) in
+        [(20_000, 500), (20_100, 500), (20_200, 200), (20_300, 500), (20_400, 500), (20_500, 500)]
+    {
+        let mut tries = vec![answered(at + 6, status)];
+        if status != 200 {
+            tries.push(answered(at + 60_000, 200));
+        }
+        world.add(Event::new("broken", at).tries(&tries));
+    }
+    world.add(Event::new("broken", 25_000));
+    world.breaks(&[]);
+}
+
+#[test]
+fn what_is_gone_is_never_sent_again_and_three_disable() {
+    let mut world = World::new();
+    let gone =
+        |at: u64| Event { state: "dead_letter", ..Event::new("flaky", at).tries(&[answered(at + 6, 410)]) };
+    world.add(gone(20_000));
+    world.add(gone(20_100));
+    world.add(Event::new("flaky", 20_200));
+    let third = world.add(gone(20_300));
+    world.add(Event::new("flaky", 22_000));
+    world.breaks(&[]);
+    let mut again = world.clone();
+    again.repeat(third, 1, 5_000);
+    let last = again.receiver.len() - 2;
+    again.receiver[last]["attempt"] = json!(2);
+    let mut logged =
+        again.api.iter().find(|line| line["delivery_id"] == format!("dlv_{third}")).unwrap().clone();
+    logged["body"]["number"] = json!(2);
+    logged["body"]["counted"] = json!(false);
+    again.api.push(logged);
+    again.delivery(third)["attempts_count"] = json!(2);
+    again.breaks(&["I9"]);
+    // Without the success between, there are three.
+    let n = world.receipt(3, 1)["n"].clone();
+    let end = world.receiver.iter_mut().find(|line| line["kind"] == "end" && line["n"] == n).unwrap();
+    end["status"] = json!(410);
+    (world.attempt(3, 1)["status_code"], world.attempt(3, 1)["outcome"]) = (json!(410), json!("gone"));
+    world.delivery(3)["status"] = json!("dead_letter");
+    world.breaks(&["I9"]);
+}

@@ -1,0 +1,120 @@
+//! Goal: the checker judges simulated runs as it judges real ones, and finds nothing wrong with them.
+//! Method: the fault world of the simulator (crashes, clean stops, lost wake-ups, a clock that is set, under every policy)
+//! writes its histories in virtual time, so that nothing is excused for being seen late.
+//!
+//! `TIDEGATE_SEEDS=0..300` runs these seeds instead of those that every test run has.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tidegate_checker::{Run, Verdict, judge_all, table};
+use tidegate_core::time::Millis;
+use tidegate_sim::history::Recorder;
+use tidegate_sim::run::{Sim, Storage};
+use tidegate_sim::scenario::restart;
+
+const FAULTS: Millis = Millis::hours(3);
+const REST: Millis = Millis::days(3);
+
+fn simulate(seed: u64) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("tidegate-checker-{}-{seed}", std::process::id()));
+    let setup = restart::world(seed, FAULTS, Storage::Memory);
+    let recorder = Recorder::create(&directory, &setup).expect("a directory of our own");
+    let mut sim = Sim::new(setup, recorder);
+    sim.run_for(FAULTS);
+    sim.heal();
+    assert!(sim.run_until_quiet(REST), "seed {seed} does not come to rest");
+    sim.observer.finish().expect("a disk with room");
+    directory
+}
+
+fn seeds(usual: Range<u64>) -> Range<u64> {
+    let Ok(asked) = std::env::var("TIDEGATE_SEEDS") else { return usual };
+    let range = asked.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    range.unwrap_or_else(|| panic!("TIDEGATE_SEEDS is {asked:?}; a range such as 0..300 is wanted"))
+}
+
+#[test]
+fn simulated_runs_with_every_fault_keep_every_promise() {
+    // What a fault world has nothing to say about: nobody patches, polls or samples there.
+    let silent = ["I10", "I14", "I16", "I18"];
+    for seed in seeds(0..40) {
+        let directory = simulate(seed);
+        let run = Run::load(&directory).expect("what was just written");
+        let verdicts = judge_all(&run);
+        let text = table::render(&verdicts);
+        let kept = directory.display();
+        assert!(verdicts.iter().all(Verdict::holds), "seed {seed}, in {kept}:\n{text}");
+        for verdict in verdicts.iter().filter(|verdict| !silent.contains(&verdict.name)) {
+            assert!(verdict.checked > 0, "seed {seed}: {} judged nothing\n{text}", verdict.name);
+        }
+        if seed == 0 {
+            println!("{text}");
+        }
+        std::fs::remove_dir_all(&directory).expect("our own");
+    }
+}
+
+/// The requests of a history at one receiver, in the order of time, after `change`.
+fn edit(directory: &Path, change: impl FnOnce(&mut Vec<Value>)) {
+    let path = directory.join("receiver.jsonl");
+    let text = std::fs::read_to_string(&path).expect("it was just written");
+    let mut lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect();
+    change(&mut lines);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&path, text).expect("a disk with room");
+}
+
+fn red(directory: &Path) -> Vec<&'static str> {
+    let run = Run::load(directory).expect("it was just written");
+    judge_all(&run).iter().filter(|verdict| !verdict.holds()).map(|verdict| verdict.name).collect()
+}
+
+/// `strict` gets 20 a minute, one at a time: a request comes 3 s after the one before, and never a millisecond earlier.
+#[test]
+fn a_millisecond_before_its_token_is_too_early() {
+    let directory = simulate(1_000);
+    assert_eq!(red(&directory), [""; 0]);
+    edit(&directory, |lines| {
+        let is_strict = |line: &&mut Value| line["receiver"] == "receiver-2";
+        let mut last = None;
+        let early = lines.iter_mut().filter(is_strict).find(|line| {
+            let at = line["t"].as_u64();
+            let gap = at.zip(last.replace(at.unwrap_or(0))).map(|(at, last)| at - last);
+            gap == Some(3_000_000_000)
+        });
+        let early = early.expect("two in a row at its full rate");
+        early["t"] = json!(early["t"].as_u64().unwrap_or(0) - 1_000_000);
+    });
+    assert_eq!(red(&directory), ["I5"]);
+    std::fs::remove_dir_all(&directory).expect("our own");
+}
+
+#[test]
+fn a_receipt_that_is_missing_or_comes_twice_is_found_in_a_simulated_run() {
+    let directory = simulate(1_001);
+    let first = |lines: &[Value]| {
+        let done = lines.iter().find(|line| line["kind"] == "end" && line["status"] == 200);
+        done.expect("something was delivered")["n"].clone()
+    };
+    edit(&directory, |lines| {
+        let n = first(lines);
+        lines.retain(|line| line["n"] != n);
+    });
+    assert_eq!(red(&directory), ["I1", "I11"], "not delivered, and in the log");
+    std::fs::remove_dir_all(&directory).expect("our own");
+    let directory = simulate(1_001);
+    edit(&directory, |lines| {
+        let n = first(lines);
+        let mut again: Vec<Value> = lines.iter().filter(|line| line["n"] == n).cloned().collect();
+        for line in &mut again {
+            line["n"] = json!(1_000_000);
+            line["t"] = json!(line["t"].as_u64().unwrap_or(0) + 1);
+        }
+        lines.extend(again);
+    });
+    assert!(red(&directory).contains(&"I3"), "{:?}", red(&directory));
+    std::fs::remove_dir_all(&directory).expect("our own");
+}
