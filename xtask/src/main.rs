@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "a command-line tool tells what it does")]
 
 mod bench;
+mod faults;
 mod test;
 mod tools;
 
@@ -28,12 +29,19 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
+    /// Break a server in every way that we know, and report what came of it: see faults/README.md.
+    Faults {
+        /// Such as `--minutes 60`, `--seed 7`, `--only kill,power-cut`, `--short`, `--list`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> Result<()> {
     match Cli::parse().task {
         Task::Test => test::run_all(),
         Task::Bench { arguments } => bench::run_with(&arguments),
+        Task::Faults { arguments } => faults::run_with(&arguments),
     }
 }
 
