@@ -63,14 +63,14 @@ pub(crate) async fn all(client: &Client) -> Answers {
     answers
 }
 
-/// Statistics without what a server has only in memory, since its start: minutes, and response times.
+/// Statistics without what a server has only in memory, since its start: minutes, events, and response times.
 fn stored(mut stats: Value) -> Value {
     if let Some(stats) = stats.as_object_mut() {
         stats.remove("minutes");
         stats.remove("minutes_since");
     }
     for hour in stats["hours"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        hour.retain(|name, _| !["p50_ms", "p99_ms"].contains(&name.as_str()));
+        hour.retain(|name, _| !["events", "p50_ms", "p99_ms"].contains(&name.as_str()));
     }
     stats
 }
