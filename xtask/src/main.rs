@@ -63,10 +63,15 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
 
-/// The cargo that runs this task, in the folder of the workspace.
+/// The cargo that runs this task, in the folder of the workspace. It is not told of the package that calls it: some build
+/// scripts look at that, and everything that needs them would be built anew for a task, and once more after it.
 fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
+    let of_caller = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_caller)) {
+        cargo.env_remove(name);
+    }
     cargo
 }
 

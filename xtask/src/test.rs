@@ -13,12 +13,12 @@ const ON_BOTH_STORES: &[&str] = &["deliveries", "destinations", "explain", "publ
 pub(crate) fn run_all() -> Result<()> {
     let tools = Tools::install()?;
     let mut tests = cargo();
-    tests.args(["test", "--workspace", "--locked"]);
+    tests.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     tests.env("XTASK_PYTHON", &tools.python);
     tests.env("XTASK_NODE_MODULES", &tools.node_modules);
     run(&mut tests)?;
     let mut on_postgres = cargo();
-    on_postgres.args(["test", "--workspace", "--locked"]);
+    on_postgres.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     on_postgres.args(ON_BOTH_STORES.iter().flat_map(|name| ["--test", name]));
     on_postgres.env("XTASK_STORE", "postgres");
     run(&mut on_postgres)?;
