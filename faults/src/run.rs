@@ -62,7 +62,8 @@ impl Run {
         fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
         let history = Arc::new(History::begin(&home)?);
         let data_dir = setting.data_dir.unwrap_or_else(|| home.join("data"));
-        let mut server = Server::new(setting.binary.as_deref().unwrap_or(&rig.binary), &home, &data_dir, &history)?;
+        let mut server =
+            Server::new(setting.binary.as_deref().unwrap_or(&rig.binary), &home, &data_dir, &history)?;
         server.start(&setting.launch).await?;
         let world = Arc::new(World::build(&server.client, &history, setting.cast, rig.seed).await?);
         let sampler = Sampler::start(&history, server.process());

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "a command-line tool tells what it does")]
 
 mod bench;
+mod faults;
 mod fuzz;
 mod planted;
 mod test;
@@ -34,6 +35,12 @@ enum Task {
     Fuzz(fuzz::Args),
     /// Plant bugs, one at a time, and show that a test catches each.
     Planted(planted::Args),
+    /// Break a server in every way that we know, and report what came of it: see faults/README.md.
+    Faults {
+        /// Such as `--minutes 60`, `--seed 7`, `--only kill,power-cut`, `--short`, `--list`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> Result<()> {
@@ -42,6 +49,7 @@ fn main() -> Result<()> {
         Task::Bench { arguments } => bench::run_with(&arguments),
         Task::Fuzz(args) => fuzz::run_with(&args),
         Task::Planted(args) => planted::run_with(&args),
+        Task::Faults { arguments } => faults::run_with(&arguments),
     }
 }
 

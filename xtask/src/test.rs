@@ -21,5 +21,6 @@ pub(crate) fn run_all() -> Result<()> {
     on_postgres.args(["test", "--workspace", "--locked"]);
     on_postgres.args(ON_BOTH_STORES.iter().flat_map(|name| ["--test", name]));
     on_postgres.env("XTASK_STORE", "postgres");
-    run(&mut on_postgres)
+    run(&mut on_postgres)?;
+    crate::faults::run_short()
 }

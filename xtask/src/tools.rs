@@ -20,6 +20,10 @@ const SYSTEM: &[(&[&str], &[&str])] = &[
     (&["/usr/sbin/pgbouncer", "--version"], &["pgbouncer"]),
     // Nodes whose clocks differ.
     (&["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"], &["libfaketime"]),
+    // Faults: calls of the system that fail, and disks whose power is cut.
+    (&["strace", "--version"], &["strace"]),
+    (&["/usr/sbin/mkfs.xfs", "-V"], &["xfsprogs"]),
+    (&["/usr/sbin/mkfs.ext4", "-V"], &["e2fsprogs"]),
     (&["node", "--version"], &["nodejs"]),
     (&["npm", "--version"], &["npm"]),
     (&["chromium", "--version"], &["chromium"]),
@@ -46,7 +50,7 @@ impl Tools {
     }
 }
 
-fn install_system() -> Result<()> {
+pub(crate) fn install_system() -> Result<()> {
     let missing = SYSTEM.iter().filter(|(probe, _)| !answers(probe[0], &probe[1..]));
     let packages: Vec<&str> = missing.flat_map(|(_, packages)| *packages).copied().collect();
     if packages.is_empty() {

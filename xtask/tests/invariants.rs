@@ -66,6 +66,14 @@ fn the_dispatcher_depends_on_the_rules_alone() {
     assert!(uses > 10, "the dispatcher uses the rules");
 }
 
+/// What judges must not share a fault with what is judged: neither its crates nor its time zones.
+#[test]
+fn the_checker_depends_on_nothing_of_what_it_judges() {
+    let taken = dependencies("crates/checker/Cargo.toml");
+    let shared = taken.iter().find(|name| name.starts_with("tidegate") || name.starts_with("jiff"));
+    assert_eq!(shared, None);
+}
+
 #[test]
 fn nothing_but_the_binary_and_the_benchmarks_takes_the_simulator() {
     for (manifest, takes) in
@@ -146,7 +154,7 @@ fn sql_holds_no_policy_and_lies_in_the_store() {
 
 #[test]
 fn no_work_is_put_off_in_the_sources() {
-    for (path, text) in ["crates", "bench", "fuzz/src", "xtask/src"].into_iter().flat_map(sources) {
+    for (path, text) in ["crates", "bench", "faults", "fuzz/src", "xtask/src"].into_iter().flat_map(sources) {
         for word in ["TODO", "FIXME", "XXX", "todo!(", "unimplemented!("] {
             assert!(!text.contains(word), "{} has {word}", path.display());
         }
@@ -160,7 +168,7 @@ fn no_work_is_put_off_in_the_sources() {
 
 #[test]
 fn every_module_says_what_it_is_for() {
-    for (path, text) in ["crates", "bench/src", "fuzz/src"].into_iter().flat_map(sources) {
+    for (path, text) in ["crates", "bench/src", "faults/src", "fuzz/src"].into_iter().flat_map(sources) {
         let is_test = path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests");
         assert!(is_test || text.starts_with("//!"), "{} opens without a word", path.display());
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::time::Millis;
+use tidegate_core::time::{Millis, Now, Timestamp};
 use tidegate_store::StoreError;
 use tokio::sync::mpsc;
 
@@ -20,6 +20,11 @@ const SWEEP: usize = 1_000;
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 /// Events deleted in one commit: few enough not to hold up what is accepted in the same group.
 const FORGET: usize = 512;
+
+/// A wall clock that gained so much on the monotonic one did not drift: it was set.
+const LEAP: Millis = Millis::days(1);
+/// A clock that was set ahead is believed when it has stood so for this long: what is deleted does not come back.
+const BELIEVED_AFTER: Millis = Millis::hours(1);
 
 /// Starts the two tasks; they end when the store is closed.
 pub(crate) fn start(parts: &Arc<Parts>, inbox: &mpsc::UnboundedSender<Arrival>, retention: Millis) {
@@ -54,10 +59,12 @@ async fn sweep(parts: Arc<Parts>, inbox: mpsc::UnboundedSender<Arrival>) {
 async fn forget(parts: Arc<Parts>, retention: Millis) {
     let mut tick = tokio::time::interval(FORGET_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut calendar = Calendar::new(parts.clock.now());
     loop {
         tick.tick().await;
         loop {
-            let before = parts.clock.now().wall - retention;
+            let Some(today) = calendar.read(parts.clock.now()) else { break };
+            let before = today - retention;
             match parts.store.forget(before, FORGET).await {
                 Ok(count) => {
                     Metrics::count(
@@ -76,5 +83,72 @@ async fn forget(parts: Arc<Parts>, retention: Millis) {
                 }
             }
         }
+    }
+}
+
+/// The time by which things are old enough to be deleted: the wall clock, unless it has just leapt ahead.
+struct Calendar {
+    /// What the clocks were last believed to be.
+    believed: Now,
+    /// The first look at a clock that had leapt.
+    leapt: Option<Now>,
+}
+
+impl Calendar {
+    const fn new(now: Now) -> Self {
+        Self { believed: now, leapt: None }
+    }
+
+    /// The time now; none while it is in doubt.
+    fn read(&mut self, now: Now) -> Option<Timestamp> {
+        if now.offset() - self.believed.offset() > LEAP {
+            let leapt = match self.leapt {
+                Some(leapt) => leapt,
+                None => {
+                    tracing::warn!(wall = %now.wall, "the clock was set far ahead: nothing is deleted as old for an hour");
+                    *self.leapt.insert(now)
+                }
+            };
+            if now.mono.since(leapt.mono) < BELIEVED_AFTER {
+                return None;
+            }
+        }
+        *self = Self::new(now);
+        Some(now.wall)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::time::Mono;
+
+    use super::*;
+
+    fn at(mono_minutes: i64, ahead: Millis) -> Now {
+        let mono = Millis::minutes(mono_minutes);
+        Now {
+            wall: Timestamp::from_millis(1_700_000_000_000) + mono + ahead,
+            mono: Mono::from_millis(mono.get()),
+        }
+    }
+
+    #[test]
+    fn a_clock_that_leaps_ahead_and_comes_back_deletes_nothing() {
+        let mut calendar = Calendar::new(at(0, Millis::ZERO));
+        assert!(calendar.read(at(1, Millis::hours(1))).is_some(), "an hour is no leap");
+        for minute in 2..50 {
+            assert_eq!(calendar.read(at(minute, Millis::days(3_650))), None);
+        }
+        assert_eq!(calendar.read(at(51, Millis::ZERO)), Some(at(51, Millis::ZERO).wall));
+        assert_eq!(calendar.read(at(52, Millis::days(3_650))), None, "the next leap is in doubt anew");
+    }
+
+    #[test]
+    fn a_clock_that_stays_where_it_was_set_is_believed() {
+        let mut calendar = Calendar::new(at(0, Millis::ZERO));
+        let set = Millis::days(400);
+        assert_eq!(calendar.read(at(1, set)), None);
+        assert_eq!(calendar.read(at(61, set)), Some(at(61, set).wall));
+        assert_eq!(calendar.read(at(62, set)), Some(at(62, set).wall));
     }
 }

@@ -47,7 +47,7 @@ fn help_and_version_are_there() {
     assert!(out(&about).lines().all(|line| line.chars().count() <= 110));
     let help = tidegate(&["simulate", "--help"]);
     assert!(help.status.success());
-    for option in ["--seed", "--json", "--svg", "--list"] {
+    for option in ["--seed", "--json", "--svg", "--history", "--list"] {
         assert!(out(&help).contains(option), "{option} is not in the help");
     }
     let version = tidegate(&["--version"]);
@@ -160,4 +160,19 @@ fn the_list_has_every_scenario_with_a_sentence() {
     }
     assert!(out(&listed).lines().all(|line| line.chars().count() <= 110));
     assert_eq!(tidegate(&["simulate"]).stdout, listed.stdout);
+}
+
+#[test]
+fn a_run_leaves_histories_where_it_is_told() {
+    let scenario = file("recorded.toml", GOOD);
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("recorded-history");
+    let output = tidegate(&["simulate", path(&scenario), "--history", path(&directory)]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).contains(path(&directory)), "{}", out(&output));
+    for name in ["world.json", "producer.jsonl", "receiver.jsonl", "faults.jsonl", "api.jsonl"] {
+        let text = std::fs::read_to_string(directory.join(name)).expect("it was written");
+        assert!(text.ends_with("}\n"), "{name}: {text}");
+    }
+    let refused = tidegate(&["simulate", "burst", "--history", path(&directory)]);
+    assert!(!refused.status.success() && err(&refused).contains("only `restart`"), "{}", err(&refused));
 }
