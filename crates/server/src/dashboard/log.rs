@@ -151,7 +151,7 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
                     @if found.next_cursor.is_some() {
                         "None among the newest; the next page looks further back. "
                         @if let Some(held) = held_destinations(&asked, status) { a href=(held) { "The destinations that hold what waits" } }
-                    } @else if asked.is_filtered() || status != "" || !asked.cursor.is_empty() { "No delivery fits." } @else {
+                    } @else if asked.is_filtered() || !status.is_empty() || !asked.cursor.is_empty() { "No delivery fits." } @else {
                         "Nothing was published yet. " a href="/" { "What to do next" }
                     }
                 }

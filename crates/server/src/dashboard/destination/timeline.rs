@@ -102,6 +102,7 @@ fn table(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> Markup {
     html! {
         div.columns {
             details open { summary { "Latest attempts" }
+                @if attempts.is_empty() { p { "None was made." } } @else {
                 div.scroll tabindex="0" role="region" aria-label="Latest attempts" { table.rows {
                     thead {
                         tr {
@@ -129,6 +130,7 @@ fn table(clock: &Clock, attempts: &[Attempt], holds: &[PastHold]) -> Markup {
                         }
                     } }
                 } }
+                }
             }
             details open { summary { "Holds of the last 24 hours" }
                 @if holds.is_empty() { p { "Nothing was held." } } @else {

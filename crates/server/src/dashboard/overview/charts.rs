@@ -12,7 +12,7 @@ use crate::dashboard::{ui, words};
 const NOTHING: &str = "Nothing happened in this time";
 
 /// What is drawn of a minute or an hour.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Step {
     events: Option<f64>,
     accepted: f64,
