@@ -21,7 +21,9 @@
 //! {"kind":"answer","t":9000,"request":1,"status":202,"ids":["evt_01"]}
 //! ```
 //!
-//! Three things are not in the fields' names:
+//! Four things are not in the fields' names:
+//! - the end of a request that is answered is noted just *before* the answer is written, so that nobody can know of it
+//!   earlier; only a request whose sender went away may be noted as late as `jitter_ms`;
 //! - an answer without a status, or with one from 500 on, is indeterminate: the events may have been accepted;
 //! - `clock` tells how far the node's wall clock is off from then on (`detail.offset_ms`, from the true time, not from the
 //!   last step); receivers' `wall_ms` and `mono_to_wall_ms` are the true time;
@@ -43,12 +45,12 @@ pub use policy::Policy;
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// A file that every run has is not there, or cannot be read.
-    #[error("{}: {source}", .file.display())]
+    #[error("{}: {why}", .file.display())]
     Unreadable {
         /// Which.
         file: PathBuf,
         /// Why.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// A line is not as the contract has it.
     #[error("{} line {line}: {what}", .file.display())]
@@ -230,7 +232,7 @@ pub enum Receiver {
     },
     /// It is over.
     End {
-        /// When.
+        /// Just before the answer was written, or when the sender was seen to be gone.
         t: u64,
         /// Which.
         n: u64,

@@ -333,6 +333,17 @@ impl Run {
     pub fn text(&self, name: Name) -> &str {
         self.names.text(name)
     }
+    /// When the sender of a request could know at the earliest that it is over. An answer is noted before it is written; that
+    /// the sender went away may be seen late.
+    pub const fn known_end(&self, receipt: &Receipt) -> u64 {
+        match receipt.ending {
+            Ending::Answered => receipt.end,
+            Ending::Closed | Ending::Open => {
+                let end = receipt.end.saturating_sub(self.jitter);
+                if end > receipt.t { end } else { receipt.t }
+            }
+        }
+    }
     /// A moment, for people: seconds since the run began.
     pub fn at(&self, t: u64) -> String {
         if t == NEVER {

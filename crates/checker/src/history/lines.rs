@@ -14,8 +14,8 @@ const BUFFER: usize = 1 << 20;
 /// Reads `world.json`.
 pub fn read_world(directory: &Path) -> Result<World, HistoryError> {
     let file = directory.join("world.json");
-    let text = std::fs::read_to_string(&file)
-        .map_err(|source| HistoryError::Unreadable { file: file.clone(), source })?;
+    let text =
+        std::fs::read_to_string(&file).map_err(|why| HistoryError::Unreadable { file: file.clone(), why })?;
     serde_json::from_str(&text).map_err(|error| HistoryError::Line {
         file,
         line: u64::try_from(error.line()).unwrap_or(0),
@@ -30,7 +30,7 @@ pub fn read_lines<T: DeserializeOwned>(
     mut take: impl FnMut(T) -> Result<(), String>,
 ) -> Result<bool, HistoryError> {
     let file = directory.join(name);
-    let unreadable = |source| HistoryError::Unreadable { file: file.clone(), source };
+    let unreadable = |why| HistoryError::Unreadable { file: file.clone(), why };
     let opened = match File::open(&file) {
         Ok(opened) => opened,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),

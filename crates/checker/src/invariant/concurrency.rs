@@ -20,8 +20,7 @@ pub(super) fn judge(run: &Run) -> Verdict {
             while open.peek().is_some_and(|Reverse((end, _))| *end <= receipt.t) {
                 open.pop();
             }
-            // Its end may be noted later than its sender knew of it.
-            open.push(Reverse((receipt.end.saturating_sub(run.jitter).max(receipt.t), *index)));
+            open.push(Reverse((run.known_end(receipt), *index)));
             verdict.judge();
             let limit = destination.timeline.possible(receipt.t).map(|policy| policy.max_concurrency).max();
             let limit = limit.unwrap_or(u32::MAX) as usize;

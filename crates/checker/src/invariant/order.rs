@@ -83,7 +83,7 @@ fn lines<'a>(
 fn done(run: &Run, requests: &[&Receipt], delivery: Option<&Delivery>) -> u64 {
     let taken = requests.iter().filter(|receipt| receipt.succeeded()).map(|receipt| receipt.end).min();
     if let Some(taken) = taken {
-        return taken.saturating_sub(run.jitter);
+        return taken;
     }
     let Some(delivery) = delivery else { return 0 };
     if !delivery.state.is_final() {
@@ -97,7 +97,7 @@ fn done(run: &Run, requests: &[&Receipt], delivery: Option<&Delivery>) -> u64 {
     let finished = if delivery.state == State::Expired { finished.min(stale) } else { finished };
     let jitter = i64::try_from(run.jitter / MILLI).unwrap_or(0);
     let earliest = finished - run.faults.most_ahead_until(NEVER) - jitter - 1;
-    let last = requests.iter().map(|receipt| receipt.end).max().unwrap_or(0).saturating_sub(run.jitter);
+    let last = requests.iter().map(|receipt| run.known_end(receipt)).max().unwrap_or(0);
     let last = if delivery.state == State::Cancelled { 0 } else { last };
     run.moment_of(earliest).unwrap_or(0).max(last)
 }
@@ -175,7 +175,7 @@ fn one_at_a_time(run: &Run, place: u32, line_of: impl Fn(&Accepted) -> Option<Li
         let Some(line) = run.accepted(receipt.event).and_then(&line_of) else { continue };
         verdict.judge();
         let Some(before) = open.insert(line, receipt) else { continue };
-        if before.end.saturating_sub(run.jitter) > receipt.t {
+        if run.known_end(before) > receipt.t {
             if !run.faults.is_hit(before.t, receipt.t) {
                 let other = run.show(before);
                 verdict.wrong(|| format!("{} began while {other} was open", run.show(receipt)));

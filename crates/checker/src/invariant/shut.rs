@@ -95,9 +95,7 @@ impl<'a> Shut<'a> {
         if !single {
             return None;
         }
-        let open = self
-            .probe
-            .filter(|probe| probe.end.saturating_sub(run.jitter) > t && !run.faults.is_hit(probe.t, t));
+        let open = self.probe.filter(|probe| run.known_end(probe) > t && !run.faults.is_hit(probe.t, t));
         self.probe = Some(receipt);
         open.map(|probe| format!("while a probe, {}, is out", run.show(probe)))
     }

@@ -52,9 +52,8 @@ fn need<T: serde::de::DeserializeOwned>(
     if read_lines(directory, name, take)? {
         return Ok(());
     }
-    let source =
-        std::io::Error::new(std::io::ErrorKind::NotFound, "every run has this file; it is not there");
-    Err(HistoryError::Unreadable { file: directory.join(name), source })
+    let why = std::io::Error::new(std::io::ErrorKind::NotFound, "every run has this file; it is not there");
+    Err(HistoryError::Unreadable { file: directory.join(name), why })
 }
 
 struct Loader {
