@@ -66,12 +66,10 @@ impl Client {
         match tokio::time::timeout(LONGEST_CALL, self.exchange(request)).await {
             Err(_) => Err(NoAnswer::Lost(format!("no answer within {LONGEST_CALL:?}"))),
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
-                match error.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
-                    Some(ErrorKind::ConnectionRefused) => Err(NoAnswer::Refused),
-                    _ => Err(NoAnswer::Lost(error.to_string())),
-                }
-            }
+            Ok(Err(error)) => match error.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
+                Some(ErrorKind::ConnectionRefused) => Err(NoAnswer::Refused),
+                _ => Err(NoAnswer::Lost(error.to_string())),
+            },
         }
     }
 

@@ -25,7 +25,11 @@ impl Display for Violations {
         for (index, verdict) in self.0.iter().enumerate() {
             let first = verdict.violations.first().map(String::as_str).unwrap_or_default();
             let comma = if index > 0 { "; " } else { "" };
-            write!(f, "{comma}{} violated {} times ({}), first: {first}", verdict.name, verdict.violated, verdict.promise)?;
+            write!(
+                f,
+                "{comma}{} violated {} times ({}), first: {first}",
+                verdict.name, verdict.violated, verdict.promise
+            )?;
         }
         Ok(())
     }

@@ -137,10 +137,12 @@ async fn one(scenario: &'static Scenario, place: &Place, seed: u64, time: Durati
 
 fn place(cli: &Cli, form: Form) -> Result<Place> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("it lies in the workspace")?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
     let built = if form == Form::Short { "debug/tidegate" } else { "release/tidegate" };
     let binary = cli.binary.clone().unwrap_or_else(|| target.join(built));
-    let binary = binary.canonicalize().with_context(|| format!("there is no server at {}", binary.display()))?;
+    let binary =
+        binary.canonicalize().with_context(|| format!("there is no server at {}", binary.display()))?;
     let directory = cli.directory.clone().unwrap_or_else(|| target.join("faults"));
     fs::create_dir_all(&directory)?;
     let weak_binary = cli.weak_binary.as_ref().map(|path| path.canonicalize()).transpose()?;
@@ -152,6 +154,14 @@ impl Row {
     /// What came of a scenario that has ended.
     fn new(rig: &Rig, ended: Result<Outcome>, took: Duration) -> Self {
         let notes = rig.notes().to_vec();
-        Self { name: rig.name, seed: rig.seed, figures: rig.figures(), notes, ended, took, home: rig.home.clone() }
+        Self {
+            name: rig.name,
+            seed: rig.seed,
+            figures: rig.figures(),
+            notes,
+            ended,
+            took,
+            home: rig.home.clone(),
+        }
     }
 }

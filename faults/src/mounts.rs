@@ -67,7 +67,10 @@ fn text(path: &Path) -> String {
 /// Runs a program to its end, and gives what it says.
 pub(crate) fn command(program: &str, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let output = command.output().with_context(|| format!("cannot start {program}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -121,10 +121,10 @@ impl Producer {
                 if request.key.is_none() {
                     return;
                 }
-                if !self.desk.ledger.is_open()
-                    && closed_at.get_or_insert_with(now).elapsed() > PATIENCE
-                {
-                    self.desk.ledger.strange("a request was not answered for two minutes after the run".to_owned());
+                if !self.desk.ledger.is_open() && closed_at.get_or_insert_with(now).elapsed() > PATIENCE {
+                    self.desk
+                        .ledger
+                        .strange("a request was not answered for two minutes after the run".to_owned());
                     return;
                 }
                 pass(millis(30)).await;
@@ -149,7 +149,8 @@ impl Producer {
                 "body_sha256": hex(&Sha256::digest(&request.body)), "events": request.shown,
             }),
         );
-        let answer = client.send(Method::POST, request.endpoint, request.key.as_deref(), request.body.clone()).await;
+        let answer =
+            client.send(Method::POST, request.endpoint, request.key.as_deref(), request.body.clone()).await;
         let answered = nanos();
         let (status, ids) = match &answer {
             Ok(answer) if answer.status == 202 => (Some(202), ids(&answer.json["data"])),

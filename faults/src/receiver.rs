@@ -93,7 +93,11 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    pub(crate) async fn start(name: &'static str, history: &Arc<History>, behaviour: Behaviour) -> Result<Self> {
+    pub(crate) async fn start(
+        name: &'static str,
+        history: &Arc<History>,
+        behaviour: Behaviour,
+    ) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
@@ -146,7 +150,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         tokio::spawn(async move {
             let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
             // An error means that the sender went away, as a killed one does.
-            let _ = Connection { stream, shared: &shared, number: connection, buffer: Vec::new() }.serve().await;
+            let _ =
+                Connection { stream, shared: &shared, number: connection, buffer: Vec::new() }.serve().await;
             shared.peers().remove(&peer);
         });
     }
@@ -182,7 +187,8 @@ impl Connection<'_> {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
                 let head = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
-                let length: usize = header(&head, "content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+                let length: usize =
+                    header(&head, "content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
                 let whole = end + 4 + length;
                 while self.buffer.len() < whole {
                     ensure!(self.read().await? > 0, "cut off in its body");
@@ -206,7 +212,8 @@ impl Connection<'_> {
         let stays = self.stays(reply.after).await;
         // Before it is written: who sees the answer may send the next request at once.
         let answered = nanos();
-        let written = if stays { self.stream.write_all(reply.bytes().as_bytes()).await.is_ok() } else { false };
+        let written =
+            if stays { self.stream.write_all(reply.bytes().as_bytes()).await.is_ok() } else { false };
         let how = if written { "answered" } else { "closed" };
         let retry_after = reply.retry_after.map(|seconds| seconds.to_string());
         self.shared.history.write(

@@ -38,7 +38,13 @@ impl Row {
             Ok(Outcome::Skipped(why)) => why.clone(),
             _ => [&[self.figures.clone()][..], &self.notes].concat().join("; "),
         };
-        format!("{:16} {:>8} {:>8} {:>7.1} s  {figures}", self.name, self.seed, self.verdict(), self.took.as_secs_f64())
+        format!(
+            "{:16} {:>8} {:>8} {:>7.1} s  {figures}",
+            self.name,
+            self.seed,
+            self.verdict(),
+            self.took.as_secs_f64()
+        )
     }
 
     /// What went wrong, and where its histories are.

@@ -55,7 +55,19 @@ impl Rig {
         // A seed means something else in each scenario.
         let mixed = name.bytes().fold(seed, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
         let dice = Dice::new(mixed);
-        Self { name, seed, form, dice, home, binary, weak_binary, wanted, until, counts: vec![], notes: vec![] }
+        Self {
+            name,
+            seed,
+            form,
+            dice,
+            home,
+            binary,
+            weak_binary,
+            wanted,
+            until,
+            counts: vec![],
+            notes: vec![],
+        }
     }
 
     pub(crate) fn is_short(&self) -> bool {

@@ -62,7 +62,8 @@ impl Run {
         fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
         let history = Arc::new(History::begin(&home)?);
         let data_dir = setting.data_dir.unwrap_or_else(|| home.join("data"));
-        let mut server = Server::new(setting.binary.as_deref().unwrap_or(&rig.binary), &home, &data_dir, &history)?;
+        let mut server =
+            Server::new(setting.binary.as_deref().unwrap_or(&rig.binary), &home, &data_dir, &history)?;
         server.start(&setting.launch).await?;
         let world = Arc::new(World::build(&server.client, &history, setting.cast, rig.seed).await?);
         let sampler = Sampler::start(&history, server.process());
@@ -150,7 +151,8 @@ impl Run {
     pub(crate) async fn poll_ready(&self) -> Option<u16> {
         let status = self.server.client.status("/readyz").await;
         if let Some(status) = status {
-            let poll = json!({"kind": "poll", "t": nanos(), "path": "/readyz", "status": status, "body": null});
+            let poll =
+                json!({"kind": "poll", "t": nanos(), "path": "/readyz", "status": status, "body": null});
             self.history.write(Book::Api, &poll);
         }
         status

@@ -117,9 +117,18 @@ impl Server {
             command.args(&launch.inside).args(["setpriv", "--pdeathsig", "KILL", "--"]);
         }
         command.arg(&self.binary);
-        command.args(["serve", "--listen", &self.address, "--allow-destinations", "127.0.0.0/8", "--data-dir"]);
+        command.args([
+            "serve",
+            "--listen",
+            &self.address,
+            "--allow-destinations",
+            "127.0.0.0/8",
+            "--data-dir",
+        ]);
         command.arg(&self.data_dir).args(&launch.arguments);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_"))
+        {
             command.env_remove(name);
         }
         command.env("TIDEGATE_BOOTSTRAP_KEY", KEY).envs(launch.environment.iter().cloned());

@@ -56,7 +56,10 @@ impl Tracer {
     /// The calls that something was done to.
     pub(crate) fn injected(&self) -> Vec<String> {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
-        log.lines().filter(|line| line.contains("(INJECTED)") || line.contains("(DELAYED)")).map(ToOwned::to_owned).collect()
+        log.lines()
+            .filter(|line| line.contains("(INJECTED)") || line.contains("(DELAYED)"))
+            .map(ToOwned::to_owned)
+            .collect()
     }
 }
 

@@ -64,10 +64,16 @@ pub(crate) struct World {
 
 impl World {
     /// Makes the destinations through the API.
-    pub(crate) async fn build(client: &Client, history: &Arc<History>, cast: Cast, seed: u64) -> Result<Self> {
+    pub(crate) async fn build(
+        client: &Client,
+        history: &Arc<History>,
+        cast: Cast,
+        seed: u64,
+    ) -> Result<Self> {
         let mut destinations = Vec::new();
         for Spec { name, mut policy } in specs().into_iter().filter(|spec| cast.has(spec.name)) {
-            let receiver = Receiver::start(name, history, Arc::new(move |asked| behaviour(name, asked))).await?;
+            let receiver =
+                Receiver::start(name, history, Arc::new(move |asked| behaviour(name, asked))).await?;
             let shared = if matches!(name, "plain" | "second") { vec!["shared.*"] } else { vec![] };
             let own = format!("{name}.*");
             policy["name"] = json!(name);

@@ -44,7 +44,8 @@ fn breaker(release: bool) -> std::process::Command {
 /// In a folder of its own, so that nobody takes it for the real one.
 fn build_weak() -> Result<PathBuf> {
     let folder = target().join("planted-weak-sync");
-    let build = ["build", "--locked", "--release", "--package", "tidegate", "--features", "planted-weak-sync"];
+    let build =
+        ["build", "--locked", "--release", "--package", "tidegate", "--features", "planted-weak-sync"];
     run(cargo().args(build).arg("--target-dir").arg(&folder))?;
     Ok(folder.join("release/tidegate"))
 }

@@ -126,7 +126,10 @@ mod tests {
 
     fn at(mono_minutes: i64, ahead: Millis) -> Now {
         let mono = Millis::minutes(mono_minutes);
-        Now { wall: Timestamp::from_millis(1_700_000_000_000) + mono + ahead, mono: Mono::from_millis(mono.get()) }
+        Now {
+            wall: Timestamp::from_millis(1_700_000_000_000) + mono + ahead,
+            mono: Mono::from_millis(mono.get()),
+        }
     }
 
     #[test]

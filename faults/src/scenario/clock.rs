@@ -32,7 +32,9 @@ const ZONE: &str = "Europe/Berlin";
 
 async fn run(rig: &mut Rig) -> Result<Outcome> {
     let Some(library) = library() else {
-        return Ok(Outcome::Skipped("libfaketime is not here (Debian: apt-get install libfaketime)".to_owned()));
+        return Ok(Outcome::Skipped(
+            "libfaketime is not here (Debian: apt-get install libfaketime)".to_owned(),
+        ));
     };
     fs::create_dir_all(&rig.home)?;
     let clock = Clock { file: rig.home.join("offset") };
@@ -49,8 +51,7 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
         }
         for Change { at_ms, start, end } in over_saving_time()? {
             let bypass = ["quiet.urgent"];
-            let window =
-                json!({"timezone": ZONE, "quiet_start": start, "quiet_end": end, "bypass_event_types": bypass});
+            let window = json!({"timezone": ZONE, "quiet_start": start, "quiet_end": end, "bypass_event_types": bypass});
             run.world.patch(&run.server.client, "quiet", &json!({"delivery_schedule": window})).await?;
             clock.jump(&run, at_ms - 4_000 - wall_ms()).await?;
             pass(secs(6)).await;
@@ -121,7 +122,11 @@ impl Clock {
         let arrived = || run.world.find("plain").map_or(0, |plain| plain.receiver.first_attempts());
         let (accepted, before) = (run.ledger.accepted(), arrived());
         let goes_on = async || run.ledger.accepted() > accepted + 20 && arrived() > before + 10;
-        ensure!(until(secs(30), goes_on).await, "after a jump to {offset_ms} ms it stands still: {}", run.server.log_tail());
+        ensure!(
+            until(secs(30), goes_on).await,
+            "after a jump to {offset_ms} ms it stands still: {}",
+            run.server.log_tail()
+        );
         Ok(())
     }
 }

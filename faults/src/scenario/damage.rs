@@ -66,9 +66,8 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     let mut rounds = 0;
     while rig.goes_on(rounds, WAYS.len() as u64, None) {
         let (file, harm, noticed) = WAYS[usize::try_from(rounds)? % WAYS.len()];
-        let refused = one(rig, &data, file, harm)
-            .await
-            .with_context(|| format!("{file} {harm:?}, the {rounds}th"))?;
+        let refused =
+            one(rig, &data, file, harm).await.with_context(|| format!("{file} {harm:?}, the {rounds}th"))?;
         ensure!(refused || !noticed, "{file} {harm:?}: it started as if nothing were wrong");
         rig.count(if refused { "refused" } else { "started" }, 1);
         rounds += 1;

@@ -72,7 +72,11 @@ async fn round(rig: &mut Rig, run: &Run, fill: &Path) -> Result<()> {
         run.poll_ready().await == Some(200)
             && run.ledger.answers_since(free_at).iter().any(|answer| answer.status == Some(202))
     };
-    ensure!(until(GOES_ON, goes_on).await, "{GOES_ON:?} after there is room it still waits: {}", run.server.log_tail());
+    ensure!(
+        until(GOES_ON, goes_on).await,
+        "{GOES_ON:?} after there is room it still waits: {}",
+        run.server.log_tail()
+    );
     let slowest = run
         .ledger
         .answers_since(full_at)

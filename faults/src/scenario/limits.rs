@@ -45,7 +45,9 @@ async fn descriptors(rig: &mut Rig) -> Result<()> {
         let mut idlers = Vec::new();
         for _ in 0..IDLERS {
             // The door may be shut.
-            if let Ok(Ok(idler)) = tokio::time::timeout(secs(1), TcpStream::connect(run.server.address())).await {
+            if let Ok(Ok(idler)) =
+                tokio::time::timeout(secs(1), TcpStream::connect(run.server.address())).await
+            {
                 idlers.push(idler);
             }
         }

@@ -88,7 +88,10 @@ async fn weak_is_caught(rig: &mut Rig, weak: PathBuf) -> Result<()> {
         Ok(()) => bail!("{WEAK_CUTS} cuts of a server that syncs too little, and nobody noticed"),
         Err(error) => {
             let violations = error.downcast::<Violations>().context("of a server that syncs too little")?;
-            ensure!(violations.are_of("I1"), "it lost something, but that was not what was found: {violations}");
+            ensure!(
+                violations.are_of("I1"),
+                "it lost something, but that was not what was found: {violations}"
+            );
             rig.note(format!("the weak one was caught: {violations}"));
             Ok(())
         }

@@ -70,7 +70,8 @@ fn check_durable(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
     if mode != "wal" || synchronous != SYNCHRONOUS {
-        let text = format!("journal_mode is {mode}, synchronous is {synchronous}; wal and {SYNCHRONOUS} are needed");
+        let text =
+            format!("journal_mode is {mode}, synchronous is {synchronous}; wal and {SYNCHRONOUS} are needed");
         return Err(rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, text.into()));
     }
     Ok(())
