@@ -127,7 +127,7 @@ async fn one(scenario: &'static Scenario, place: &Place, seed: u64, time: Durati
     let mut rig = Rig::new(place.clone(), scenario.name, seed, began + time);
     let _ = fs::remove_dir_all(&rig.home);
     let ended = (scenario.run)(&mut rig).await;
-    if !matches!(ended, Err(_)) {
+    if ended.is_ok() {
         let _ = fs::remove_dir_all(&rig.home);
     }
     let row = Row::new(&rig, ended, began.elapsed());
@@ -150,8 +150,8 @@ fn place(cli: &Cli, form: Form) -> Result<Place> {
     Ok(Place { directory: directory.canonicalize()?, binary, weak_binary, form, wanted })
 }
 
-/// Whether a scenario went well.
 impl Row {
+    /// What came of a scenario that has ended.
     fn new(rig: &Rig, ended: Result<Outcome>, took: Duration) -> Self {
         let notes = rig.notes().to_vec();
         Self {

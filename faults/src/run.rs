@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::clock::secs;
+use crate::clock::{nanos, secs};
 use crate::dump;
-use crate::history::History;
+use crate::history::{Book, History};
 use crate::judge;
 use crate::ledger::Ledger;
 use crate::producer::{self, Desk, Load};
@@ -151,10 +151,9 @@ impl Run {
     pub(crate) async fn poll_ready(&self) -> Option<u16> {
         let status = self.server.client.status("/readyz").await;
         if let Some(status) = status {
-            self.history.write(
-                crate::history::Book::Api,
-                &json!({"kind": "poll", "t": crate::clock::nanos(), "path": "/readyz", "status": status, "body": Value::Null}),
-            );
+            let poll =
+                json!({"kind": "poll", "t": nanos(), "path": "/readyz", "status": status, "body": null});
+            self.history.write(Book::Api, &poll);
         }
         status
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::Scenario;
-use crate::clock::{millis, now, pass, secs};
+use crate::clock::{millis, now, pass};
 use crate::producer::Load;
 use crate::rig::{Outcome, Rig};
 use crate::run::{Run, Setting};
@@ -30,7 +30,7 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
         if !goes_on {
             break;
         }
-        pass(millis(100).min(secs(1))).await;
+        pass(millis(100)).await;
     }
     run.finish(rig).await?;
     Ok(Outcome::Passed)

@@ -39,7 +39,7 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     fs::create_dir_all(&rig.home)?;
     let clock = Clock { file: rig.home.join("offset") };
     clock.write(0)?;
-    // A retry whose time was set by a clock far ahead waits until the clock is there: docs of the scenario say so.
+    // None of these fails: a retry whose time was set while the clock was ahead waits until the clock is there.
     let setting = Setting { launch: clock.launch(&library), ..Setting::new("", Cast::Steady) };
     let mut run = Run::begin(rig, setting).await?;
     run.produce(rig, Load { brief: false, ..Load::usual() });

@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use rustix::process::Signal;
+use serde_json::json;
 
 use super::Scenario;
-use crate::clock::{millis, now, pass, secs};
+use crate::clock::{millis, now, pass, secs, until};
 use crate::producer::Load;
 use crate::rig::{Outcome, Rig};
 use crate::run::{Run, Setting};
@@ -57,13 +59,13 @@ async fn leaves(rig: &mut Rig, name: &str, at_once: bool) -> Result<()> {
     run.produce(rig, Load::usual());
     let slow = run.world.clone();
     let under_way = async || slow.find("slow").is_some_and(|slow| slow.receiver.requests() > 0);
-    ensure!(crate::clock::until(secs(30), under_way).await, "nothing came to the slow destination");
+    ensure!(until(secs(30), under_way).await, "nothing came to the slow destination");
     let began = now();
     run.server.terminate()?;
     if at_once {
         pass(millis(300)).await;
-        run.history.fault("kill", &serde_json::json!({"by": "a second SIGTERM"}));
-        run.server.signal(rustix::process::Signal::TERM)?;
+        run.history.fault("kill", &json!({"by": "a second SIGTERM"}));
+        run.server.signal(Signal::TERM)?;
     }
     let status = run.server.end(secs(2) + BESIDE).await?;
     rig.note(format!("left after {:.1} s", began.elapsed().as_secs_f64()));

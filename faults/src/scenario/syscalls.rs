@@ -68,7 +68,7 @@ async fn at_point(rig: &mut Rig, run: &mut Run, calls: &'static str, point: u64)
     let over = until(LONGEST, async || {
         run.server.has_ended() || (run.has_published() && run.is_ready().await && run.is_at_rest().await)
     });
-    ensure!(over.await, "killed at {calls} {point}, it is stuck: {}", run.server.log_tail());
+    ensure!(over.await, "before {calls} {point} it is stuck: {}", run.server.log_tail());
     // Its stop belongs to the scenario, too.
     if !run.server.has_ended() {
         let _ = run.server.terminate();
