@@ -1,6 +1,7 @@
 //! `cargo xtask faults`: a server under load, broken in every way that we know.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -12,11 +13,10 @@ use crate::{cargo, run, target};
 pub(crate) fn run_with(arguments: &[String]) -> Result<()> {
     tools::install_system()?;
     if arguments.iter().any(|argument| argument == "--short" || argument == "--list") {
-        run(cargo().args(["build", "--locked", "--package", "tidegate"]))?;
-        return run(breaker(false).args(arguments));
+        return run_short(arguments);
     }
     run(cargo().args(["build", "--locked", "--release", "--package", "tidegate"]))?;
-    let mut all = breaker(true);
+    let mut all = breaker();
     // Only the power cuts need it, and it takes long to build.
     let only = arguments.iter().position(|argument| argument == "--only");
     let names = only.and_then(|place| arguments.get(place + 1));
@@ -26,18 +26,15 @@ pub(crate) fn run_with(arguments: &[String]) -> Result<()> {
     run(all.args(arguments))
 }
 
-/// The short form of all of them.
-pub(crate) fn run_short() -> Result<()> {
-    run_with(&["--short".to_owned()])
+/// The short form of all of them, with what the tests have built: `--tests` means the same features of what others wrote.
+pub(crate) fn run_short(arguments: &[String]) -> Result<()> {
+    run(cargo().args(["build", "--workspace", "--locked", "--bins", "--tests"]))?;
+    run(Command::new(target().join("debug/tidegate-faults")).args(arguments))
 }
 
-fn breaker(release: bool) -> std::process::Command {
+fn breaker() -> Command {
     let mut cargo = cargo();
-    cargo.args(["run", "--quiet", "--locked", "--package", "tidegate-faults"]);
-    if release {
-        cargo.arg("--release");
-    }
-    cargo.arg("--");
+    cargo.args(["run", "--quiet", "--locked", "--release", "--package", "tidegate-faults", "--"]);
     cargo
 }
 

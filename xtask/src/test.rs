@@ -22,5 +22,5 @@ pub(crate) fn run_all() -> Result<()> {
     on_postgres.args(ON_BOTH_STORES.iter().flat_map(|name| ["--test", name]));
     on_postgres.env("XTASK_STORE", "postgres");
     run(&mut on_postgres)?;
-    crate::faults::run_short()
+    crate::faults::run_short(&["--short".to_owned()])
 }

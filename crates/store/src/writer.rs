@@ -29,8 +29,8 @@ const CROWD: usize = 8;
 const GATHER: Duration = Duration::from_micros(300);
 /// More than this many are never waited for.
 const MOST_GATHERED: usize = 128;
-/// After so long without work the engine may tidy up.
-const IDLE: Duration = Duration::from_secs(1);
+/// After so long without work the engine may tidy up. Retention looks once a second: that must leave a pause as long as this.
+const IDLE: Duration = Duration::from_millis(500);
 
 /// Why a group could not be committed.
 #[derive(Debug)]

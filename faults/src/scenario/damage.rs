@@ -45,7 +45,8 @@ const WAYS: &[(&str, Harm, bool)] = &[
     (FILE, Harm::Cut, false),
     (FILE, Harm::Empty, true),
     (FILE, Harm::Gone, true),
-    (FILE, Harm::FlipHeader, true),
+    // The log has that page, too, and what it has counts.
+    (FILE, Harm::FlipHeader, false),
     (FILE, Harm::Flip, false),
     (LOG, Harm::Cut, false),
     (LOG, Harm::Flip, false),

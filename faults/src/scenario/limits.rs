@@ -23,6 +23,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 /// Clients that connect and ask nothing.
 const IDLERS: usize = 400;
+/// After so many in vain, the door is shut and those outside are enough.
+const SHUT: usize = 10;
 /// What the server and its part of the page cache may take.
 const MEMORY: u64 = 256 << 20;
 
@@ -43,12 +45,12 @@ async fn descriptors(rig: &mut Rig) -> Result<()> {
     let mut rounds = 0;
     while rig.goes_on(rounds, 1, None) {
         let mut idlers = Vec::new();
-        for _ in 0..IDLERS {
-            // The door may be shut.
-            if let Ok(Ok(idler)) =
-                tokio::time::timeout(secs(1), TcpStream::connect(run.server.address())).await
-            {
-                idlers.push(idler);
+        let mut shut = 0;
+        while idlers.len() < IDLERS && shut < SHUT {
+            let connect = TcpStream::connect(run.server.address());
+            match tokio::time::timeout(millis(500), connect).await {
+                Ok(Ok(idler)) => idlers.push(idler),
+                _ => shut += 1,
             }
         }
         pass(secs(3)).await;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Row, ToSql};
 
@@ -43,6 +44,9 @@ pub(super) fn open(path: &Path, purpose: Use) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let create = if purpose == Use::Write { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
     let connection = Connection::open_with_flags(path, flags | create)?;
+    if purpose == Use::Write {
+        keep_log_on_close(&connection, true)?;
+    }
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(128);
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
@@ -60,6 +64,11 @@ pub(super) fn open(path: &Path, purpose: Use) -> rusqlite::Result<Connection> {
     }
     check_durable(&connection)?;
     Ok(connection)
+}
+
+/// Until a store is known to be whole: who refuses it must not copy its log into it on the way out.
+pub(super) fn keep_log_on_close(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(|_| ())
 }
 
 /// Small pages: a commit writes each page that it touched in whole.

@@ -5,7 +5,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 use tidegate_core::lane::LastStop;
 
 use super::connection::{self, Use};
@@ -57,8 +56,6 @@ impl Store {
 /// Opens the file, brings its schema up to date, reads what a start needs, and takes the mark of a clean stop away.
 fn load_all(path: &Path) -> Result<(Connection, Loaded), StoreError> {
     let mut connection = connection::open(path, Use::Write).map_err(of_read)?;
-    // Until it is known to be whole: who refuses a store must not copy its log into it on the way out.
-    keep_log_on_close(&connection, true)?;
     migrate::run(&mut connection)?;
     check(&connection).map_err(of_read)?;
     let (lanes, mut counts) = lanes(&connection)?;
@@ -70,13 +67,8 @@ fn load_all(path: &Path) -> Result<(Connection, Loaded), StoreError> {
     let loaded = Loaded::read(&source, last_stop, (lanes, counts), jobs)?;
     let Source::Sqlite(connection) = source else { unreachable!("it was put there above") };
     connection.execute(sql::SET_META, ("clean_stop", 0)).map_err(of_read)?;
-    keep_log_on_close(&connection, false)?;
+    connection::keep_log_on_close(&connection, false).map_err(of_read)?;
     Ok((connection, loaded))
-}
-
-fn keep_log_on_close(connection: &Connection, keep: bool) -> Result<(), StoreError> {
-    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
-    set.map(|_| ()).map_err(of_read)
 }
 
 /// Lanes, and the counts kept with them.
