@@ -62,10 +62,8 @@ async fn forget(parts: Arc<Parts>, retention: Millis) {
     let mut calendar = Calendar::new(parts.clock.now());
     loop {
         tick.tick().await;
-        loop {
-            let Some(today) = calendar.read(parts.clock.now()) else { break };
-            let before = today - retention;
-            match parts.store.forget(before, FORGET).await {
+        while let Some(today) = calendar.read(parts.clock.now()) {
+            match parts.store.forget(today - retention, FORGET).await {
                 Ok(count) => {
                     Metrics::count(
                         &parts.metrics.events_forgotten,
