@@ -43,10 +43,18 @@ pub struct Delivery {
     pub status: Status,
 }
 
+impl Delivery {
+    /// When it happened, as people are told. Its place may be a moment later: that goes by the number, which may be ahead of the
+    /// clock that it was accepted by.
+    pub fn occurred_at(&self) -> Timestamp {
+        self.place.occurred_at.min(self.accepted_at)
+    }
+}
+
 /// Where a delivery stands in the order of its destination: by occurrence, then by acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// When it happened, never later than its acceptance.
+    /// When it happened, never later than its acceptance by the number.
     pub occurred_at: Timestamp,
     /// The sequence of acceptance: unique in the store.
     pub sequence: u64,

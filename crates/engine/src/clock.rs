@@ -91,6 +91,10 @@ impl Clock {
         };
         Now { wall: Timestamp::from_millis(wall), mono: Mono::from_millis(elapsed / 1_000) }
     }
+    /// The monotonic clock alone.
+    pub fn mono(&self) -> Mono {
+        Mono::from_millis(self.elapsed(Instant::now()) / 1_000)
+    }
 
     /// The earliest and the latest time that it may be. The same where no other clock is followed.
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]

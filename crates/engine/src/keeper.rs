@@ -1,5 +1,7 @@
-//! Housekeeping: ends what went stale in the store without being in memory, deletes what is old enough, closes idle
-//! connections.
+//! Housekeeping: ends what went stale in the store without being in memory, recalls what a wrong clock has put out of reach, deletes
+//! what is old enough, closes idle connections.
+
+mod recall;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use tokio::sync::mpsc;
 use crate::driver::{Arrival, Parts};
 use crate::metrics::Metrics;
 use crate::reading::Reading;
+use recall::Watch;
 
 /// How often to look for what has expired or is too old: lanes end what they have in memory by themselves, to the millisecond.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -36,9 +39,17 @@ pub(crate) fn start(parts: &Arc<Parts>, inbox: &mpsc::UnboundedSender<Arrival>, 
 async fn sweep(parts: Arc<Parts>, inbox: mpsc::UnboundedSender<Arrival>) {
     let mut tick = tokio::time::interval(SWEEP_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut watch = Watch::new(parts.clock.now(), parts.number(1).made_at());
     loop {
         tick.tick().await;
         parts.sender.close_idle();
+        if let Some(step) = watch.look(parts.clock.now()) {
+            match recall::recall(&parts, &inbox, step).await {
+                Ok(()) => {}
+                Err(StoreError::Closed) => return,
+                Err(error) => tracing::error!(%error, "cannot look for retries that are out of reach"),
+            }
+        }
         let Some(_reading) = Reading::begin(&inbox).await else { return };
         let now = parts.clock.now().wall;
         let found = match parts.store.overdue(now, SWEEP).await {

@@ -39,8 +39,10 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     fs::create_dir_all(&rig.home)?;
     let clock = Clock { file: rig.home.join("offset") };
     clock.write(0)?;
-    // None of these fails: a retry whose time was set while the clock was ahead waits until the clock is there.
-    let setting = Setting { launch: clock.launch(&library), ..Setting::new("", Cast::Steady) };
+    let jumps = retries(rig, &clock, &library).await?;
+    rig.count("jumps", jumps);
+    // None of these fails: what waits for its retry while the clock is ten years ahead is too old then.
+    let setting = Setting { launch: clock.launch(&library), ..Setting::new("steady", Cast::Steady) };
     let mut run = Run::begin(rig, setting).await?;
     run.produce(rig, Load { brief: false, ..Load::usual() });
     let (mut jumps, mut rounds) = (0, 0);
@@ -70,6 +72,36 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     rig.count("jumps", jumps);
     run.finish(rig).await?;
     Ok(Outcome::Passed)
+}
+
+/// What fails while the clock is ahead is tried again when it is set back, not when it is there again: in the same process, and in
+/// the next.
+async fn retries(rig: &mut Rig, clock: &Clock, library: &Path) -> Result<u64> {
+    let setting = Setting { launch: clock.launch(library), ..Setting::new("retries", Cast::Small) };
+    let mut run = Run::begin(rig, setting).await?;
+    let mut jumps = 0;
+    for (offset, restarts) in [(HOUR, false), (TEN_YEARS, false), (HOUR, true), (TEN_YEARS, true)] {
+        run.history.fault("clock", &json!({"offset_ms": offset}));
+        clock.write(offset)?;
+        run.produce(rig, Load::little(300));
+        run.published().await?;
+        if restarts {
+            run.kill().await?;
+        }
+        run.history.fault("clock", &json!({"offset_ms": 0}));
+        clock.write(0)?;
+        if restarts {
+            run.server.start(&clock.launch(library)).await?;
+        }
+        ensure!(
+            until(secs(30), async || run.is_at_rest().await).await,
+            "retries planned {offset} ms ahead wait for that: {}",
+            run.server.log_tail()
+        );
+        jumps += 2;
+    }
+    run.finish(rig).await?;
+    Ok(jumps)
 }
 
 /// A change of daylight saving time, and a window of quiet hours that touches it.

@@ -57,6 +57,10 @@ fn nothing_occurs_after_its_acceptance() {
         let delivery = accepted(Incoming { occurred_at: claimed.map(at), ..incoming() });
         assert_eq!(delivery.place.occurred_at, at(counted));
     }
+    let ahead = Incoming { sequence: Sequence::at(at(0) + Millis::new(1)).get(), ..incoming() };
+    let ahead = accepted(ahead);
+    assert!(ahead.place.occurred_at > at(0), "its place goes by the number");
+    assert_eq!(ahead.occurred_at(), at(0), "which nobody is told");
 }
 
 /// Two nodes know the time only within bounds: the later number may come from the one whose clock is behind.

@@ -68,11 +68,12 @@ impl Driver {
         let message = self.messages.get(sending.delivery.sequence());
         let (parts, outbox) = (Arc::clone(&self.parts), self.outbox.clone());
         let mut lifeline = record.lifeline.subscribe();
-        tokio::spawn(async move {
+        // In a box: the runtime moves a task's future several times, and this one is large.
+        tokio::spawn(Box::pin(async move {
             let attempt = async {
                 let message = match message {
                     Some(message) => message,
-                    None => read_message(&parts, &sending).await.map_err(|answer| *answer)?,
+                    None => Box::pin(read_message(&parts, &sending)).await.map_err(|answer| *answer)?,
                 };
                 let request = Request {
                     endpoint,
@@ -92,7 +93,7 @@ impl Driver {
             let arrival = Arrival::Answered { lane, sending: Box::new(sending), answer: Box::new(answer) };
             // The driver is gone only when the node has left: the attempt counts as cut off then.
             let _left = outbox.send(arrival);
-        });
+        }));
     }
 
     fn settle(&mut self, lane: LaneId, mark: Mark, delivery: Box<Delivery>, attempt: Option<StoredAttempt>) {
@@ -197,7 +198,7 @@ async fn within_lease(
 ) -> Result<Answer, Answer> {
     let mut attempt = pin!(attempt);
     poll_fn(|context| {
-        let now = parts.clock.now().mono;
+        let now = parts.clock.mono();
         let elapsed = now.since(started.mono);
         if now.as_millis() < parts.lease_until.load(Relaxed) {
             return poll_unless_it_panics(attempt.as_mut(), context).unwrap_or_else(|| {

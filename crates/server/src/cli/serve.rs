@@ -135,12 +135,24 @@ impl Settings {
     }
 }
 
+/// On a small machine there are more threads than cores: with one for each, an answer that is ready waits for whatever its core does
+/// just now.
+const FEWEST_THREADS: usize = 4;
+/// The writer's thread is none of the runtime's: whoever waits for a commit is woken from outside, and would stand behind all that
+/// the runtime has woken itself, attempts above all. So after this many tasks one from outside has its turn.
+const COMMITTED_EVERY: u32 = 7;
+
 pub(super) fn run(settings: &Settings) -> anyhow::Result<Ended> {
     let config = Config::new(&settings.layers())?;
     telemetry::start(config.log_format, &config.log_level);
     super::doctor::raise_handle_limit();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.max(FEWEST_THREADS))
+        .global_queue_interval(COMMITTED_EVERY)
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
     let ended = runtime.block_on(serve::run(config));
     // Whatever still reads or waits has nothing more to say.
     runtime.shutdown_background();

@@ -50,6 +50,17 @@ impl Reader {
         self.one(sql::IS_DUE, params, |row| row.get(0).map(time))
     }
 
+    /// What waits for a time of its own after this one, by that.
+    pub(crate) fn timed_after(
+        &self,
+        destination: DestinationNo,
+        after: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Delivery>> {
+        let params = params![destination.0, after.as_millis(), length(limit)];
+        self.all(sql::REFILL_TIMED, params, |row| self.delivery_of(row))
+    }
+
     /// The priorities and types of what is ready: a skip scan, so its cost is their number.
     pub(super) fn kinds(&self, destination: DestinationNo, keyless: bool) -> Result<Vec<Kind>> {
         let mut kinds = Vec::new();
@@ -110,8 +121,7 @@ impl Search<'_> {
     /// left out.
     fn take_timed(&mut self) -> Result<Option<Timestamp>> {
         let wanted = self.query.wanted.timed;
-        let params = params![self.query.destination.0, self.query.now.as_millis(), length(wanted + 1)];
-        let mut timed = self.reader.all(sql::REFILL_TIMED, params, |row| self.reader.delivery_of(row))?;
+        let mut timed = self.reader.timed_after(self.query.destination, self.query.now, wanted + 1)?;
         let cut = timed.get(wanted).map(own_time);
         if let Some(cut) = cut {
             timed.retain(|delivery| own_time(delivery) < cut);

@@ -158,6 +158,16 @@ impl Store {
         self.read(move |reader| reader.overdue(now, limit)).await
     }
 
+    /// Open deliveries of a destination that wait for a time of their own after this one, the earliest first.
+    pub async fn timed_after(
+        &self,
+        destination: DestinationNo,
+        after: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        self.read(move |reader| reader.timed_after(destination, after, limit)).await
+    }
+
     /// Lanes as they were last stored, whoever works them. Those that never were are left out.
     pub async fn lanes(&self, destinations: Vec<DestinationNo>) -> Result<Vec<StoredLane>, StoreError> {
         self.read(move |reader| reader.lanes(&destinations)).await

@@ -106,7 +106,7 @@ impl DeliveryView {
             max_attempts: delivery.plan.max_attempts(),
             priority: delivery.priority.get(),
             ordering_key: delivery.ordering_key.as_deref().map(str::to_owned),
-            occurred_at: delivery.place.occurred_at,
+            occurred_at: delivery.occurred_at(),
             created_at: delivery.accepted_at,
             deliver_at: stored.deliver_at,
             expires_at: delivery.expires_at,
