@@ -102,6 +102,7 @@ pub struct Engine {
     parts: Arc<Parts>,
     inbox: mpsc::UnboundedSender<Arrival>,
     member: Option<membership::Handle>,
+    retention: Millis,
 }
 
 /// Opens the store and starts the driver. Nothing is sent before [`Engine::go`].
@@ -142,13 +143,12 @@ pub async fn start(config: EngineConfig) -> Result<(Engine, Started), StoreError
     });
     let driver = Driver::new(Arc::clone(&parts), config.slots, last_stop, arrivals, inbox.clone());
     tokio::spawn(driver.run());
-    keeper::start(&parts, &inbox, config.retention);
     let member = match &cluster {
         None => None,
         Some(cluster) => Some(membership::start(&parts, cluster, &inbox).await?),
     };
     let started = Started { catalogue, lanes, jobs, last_stop };
-    Ok((Engine { parts, inbox, member }, started))
+    Ok((Engine { parts, inbox, member, retention: config.retention }, started))
 }
 
 impl Parts {
@@ -207,6 +207,7 @@ impl Engine {
     /// Every destination is there: begin to send. In a cluster, this node takes its part from now on.
     pub fn go(&self) {
         self.order(Order::Go);
+        keeper::start(&self.parts, &self.inbox, self.retention);
         if let Some(member) = &self.member {
             member.go.notify_one();
         }

@@ -11,6 +11,7 @@ pub mod liveness;
 pub mod order;
 pub mod quiet;
 pub mod rate;
+pub mod reached;
 pub mod shut;
 mod violations;
 

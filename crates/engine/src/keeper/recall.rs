@@ -34,7 +34,7 @@ impl Watch {
 
     /// By how much it was set back since the last look, if it was.
     pub(super) fn look(&mut self, now: Now) -> Option<Millis> {
-        let step = self.offset - std::mem::replace(&mut self.offset, now.offset());
+        let step = std::mem::replace(&mut self.offset, now.offset()) - now.offset();
         (step > STEP).then_some(step)
     }
 }
