@@ -21,6 +21,8 @@ use crate::world::World;
 const PATIENCE: Duration = secs(120);
 /// An event of `brief` is worth nothing after so long.
 const BRIEF_MS: i64 = 4_000;
+/// What may wait for the plain destination, so that a run comes to rest in minutes.
+const MOST_WAITING: u64 = 200_000;
 /// What may wait in the calm of quiet hours: it is all sent at the end.
 const MOST_QUIET: u64 = 300;
 
@@ -168,7 +170,17 @@ impl Producer {
         }
     }
 
+    /// Whether producers are ahead of the destination that gets most of all.
+    fn is_far_ahead(&self) -> bool {
+        let Desk { ledger, world, .. } = &*self.desk;
+        let published = ledger.count_for("plain") + ledger.count_for("shared");
+        world.find("plain").is_some_and(|plain| published > plain.receiver.first_attempts() + MOST_WAITING)
+    }
+
     fn next_request(&mut self) -> Option<Request> {
+        if self.is_far_ahead() {
+            return None;
+        }
         let batch = self.desk.load.batch > 1 && self.dice.one_in(2);
         let most = if self.ordered { self.desk.load.batch.min(5) } else { self.desk.load.batch };
         let count = if batch { 1 + self.dice.below(most) } else { 1 };

@@ -66,6 +66,37 @@ fn every_statement_is_served_by_the_index_that_its_header_names() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// Goal: filling a window costs the same whatever waits behind it. A plan that names the right index may still walk over all of it.
+#[test]
+fn a_refill_walks_over_nothing_that_it_does_not_bring() {
+    const MOST_STEPS: i32 = 2_000;
+    let connection = schema();
+    let backlog = "with recursive n (n) as (select 1 union all select n + 1 from n where n < 20000)
+        insert into deliveries
+        select n, 0, n, 1, 1, 1, 1, 3, n, n, null, n, case when n > 10000 then 'key' end, 0, null, 0, 0, 0, null, null, null, null
+        from n";
+    connection.execute(backlog, ()).unwrap();
+    let now = 30_000_i64;
+    let looks: [(&str, crate::source::Sql, &[&dyn rusqlite::ToSql]); 8] = [
+        ("is_due", crate::sql::IS_DUE, &[&1, &now]),
+        ("timed", crate::sql::REFILL_TIMED, &[&1, &now, &16]),
+        ("the first kind", crate::sql::REFILL_KINDS, &[&1, &true, &0, &0]),
+        ("the next kind", crate::sql::REFILL_KINDS, &[&1, &true, &3, &1]),
+        ("those of a kind", crate::sql::REFILL_READY, &[&1, &true, &3, &1, &i64::MIN, &i64::MIN, &16]),
+        ("the first key", crate::sql::REFILL_FIRST_KEY, &[&1]),
+        ("the next key", crate::sql::REFILL_NEXT_KEY, &[&1, &"key"]),
+        ("a line", crate::sql::REFILL_LINE, &[&1, &"key", &16]),
+    ];
+    for (name, sql, parameters) in looks {
+        let mut statement = connection.prepare(sql.sqlite).unwrap();
+        let mut rows = statement.query(parameters).unwrap();
+        while rows.next().unwrap().is_some() {}
+        drop(rows);
+        let steps = statement.get_status(rusqlite::StatementStatus::VmStep);
+        assert!(steps < MOST_STEPS, "{name}: {steps} steps");
+    }
+}
+
 /// Goal: a transfer of any size goes on at once where it was, and keeps nothing of a table in memory to sort it.
 #[test]
 fn a_transfer_walks_tables_in_the_order_of_their_keys() {
