@@ -8,12 +8,14 @@
 use std::ops::Range;
 use std::thread;
 
-use tidegate_core::time::Millis;
+use tidegate_core::time::{Millis, Timestamp};
 use tidegate_sim::oracle::Oracles;
 use tidegate_sim::oracle::reached::{Reached, STATES};
 use tidegate_sim::run::{Sim, Storage, Work};
 use tidegate_sim::scenario::restart;
 
+/// 2026-03-08T03:00:00Z: three hours before the quiet ones in Chicago, in which the clocks go forward.
+const START: Timestamp = Timestamp::from_millis(1_772_938_800_000);
 const FAULTS: Millis = Millis::hours(6);
 const REST: Millis = Millis::days(3);
 
@@ -31,7 +33,7 @@ fn run(seed: u64, storage: Storage) -> Ran {
 }
 
 fn watched(seed: u64, storage: Storage) -> (Ran, Reached) {
-    let setup = restart::world(seed, FAULTS, storage);
+    let setup = restart::world_from(START, seed, FAULTS, storage);
     let oracles = Oracles::new(&setup);
     let mut sim = Sim::new(setup, (oracles, Reached::default()));
     sim.run_for(FAULTS);

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tidegate_core::delivery::{Dead, End, HoldReason, Late, Status};
+use tidegate_core::order::Ordering;
 use tidegate_core::outcome::Outcome;
 use tidegate_core::time::{Millis, Mono};
 use tidegate_engine::dispatcher::LaneId;
@@ -37,7 +38,7 @@ pub const STATES: [&str; 22] = [
     "held back by a throttle",
     "held back by a breaker",
     "held back by a 503",
-    "held back by another of its order",
+    "the head of a line tried again",
 ];
 
 /// How often each state was reached.
@@ -107,6 +108,8 @@ impl Observer for Reached {
                 let again = self.cut.remove(&sequence);
                 self.saw_if("a request sent again after a crash", again);
                 self.saw_if("a retry after a crash", again && sending.number > 2);
+                let ordered = view.dispatcher.lane(*lane).policy().ordering != Ordering::None;
+                self.saw_if("the head of a line tried again", ordered && sending.number > 1);
                 self.retrying.remove(&sequence);
                 self.flying.insert((*lane, sequence), sending.attempt.probe.is_some());
             }
@@ -147,7 +150,6 @@ impl Observer for Reached {
                 HoldReason::Throttled => self.saw("held back by a throttle"),
                 HoldReason::CircuitOpen => self.saw("held back by a breaker"),
                 HoldReason::Unavailable => self.saw("held back by a 503"),
-                HoldReason::OrderBlocked => self.saw("held back by another of its order"),
                 _ => {}
             },
             Note::Crashed => self.crashed(view),

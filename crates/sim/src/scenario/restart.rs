@@ -121,13 +121,18 @@ impl Observer for Crashes {
 
 /// The world: one destination per policy, and all of them together in the last.
 pub fn world(seed: u64, length: Millis, storage: Storage) -> Setup {
+    world_from(START, seed, length, storage)
+}
+
+/// The same, from another time on.
+pub fn world_from(start: Timestamp, seed: u64, length: Millis, storage: Storage) -> Setup {
     let mut chance = Chance::new(seed ^ 0x5eed);
-    let end = START + length;
-    let destinations = destinations(end, &mut chance);
+    let end = start + length;
+    let destinations = destinations((start, end), &mut chance);
     let to = end - length.scaled(1, 10);
     let mut sources: Vec<Source> = (0..destinations.len())
         .map(|destination| {
-            source(destination, Template::new("order.created"), chance.between(150.0, 900.0), to)
+            source(destination, Template::new("order.created"), chance.between(150.0, 900.0), (start, to))
         })
         .collect();
     for destination in 0..destinations.len() {
@@ -135,16 +140,16 @@ pub fn world(seed: u64, length: Millis, storage: Storage) -> Setup {
             priority: Priority::CRITICAL,
             ..Template::new("payment.failed").with_ttl(Millis::minutes(7))
         };
-        sources.push(source(destination, urgent, 60.0, to));
+        sources.push(source(destination, urgent, 60.0, (start, to)));
         let keyed = Template { keys: Some(7), ..Template::new("order.updated") };
-        sources.push(source(destination, keyed, 300.0, to));
+        sources.push(source(destination, keyed, 300.0, (start, to)));
         let later = Template { deliver_after: Some(Millis::minutes(50)), ..Template::new("report.ready") };
-        sources.push(source(destination, later, 30.0, to));
+        sources.push(source(destination, later, 30.0, (start, to)));
     }
     sources.push(Source {
         destination: 1,
         template: Template::new("order.created"),
-        arrivals: Arrivals::Burst { at: START + length.scaled(1, 3), count: 1_500 },
+        arrivals: Arrivals::Burst { at: start + length.scaled(1, 3), count: 1_500 },
     });
     let faults = Faults {
         crash_every: Some(Millis::minutes(4)),
@@ -155,7 +160,7 @@ pub fn world(seed: u64, length: Millis, storage: Storage) -> Setup {
     };
     Setup {
         seed,
-        start: START,
+        start,
         slots: 60,
         commit: Commit::Grouped(Millis::new(3)),
         storage,
@@ -165,11 +170,16 @@ pub fn world(seed: u64, length: Millis, storage: Storage) -> Setup {
     }
 }
 
-fn source(destination: usize, template: Template, per_day: f64, to: Timestamp) -> Source {
-    Source { destination, template, arrivals: Arrivals::per_day(per_day, START, to) }
+fn source(
+    destination: usize,
+    template: Template,
+    per_day: f64,
+    (from, to): (Timestamp, Timestamp),
+) -> Source {
+    Source { destination, template, arrivals: Arrivals::per_day(per_day, from, to) }
 }
 
-fn destinations(end: Timestamp, chance: &mut Chance) -> Vec<Destination> {
+fn destinations((start, end): (Timestamp, Timestamp), chance: &mut Chance) -> Vec<Destination> {
     let retry = RetryPolicy::new(4, [20, 90, 600].map(Millis::seconds).to_vec(), Jitter::Proportional)
         .expect("a valid policy");
     let base = || Policy { retry: Some(Arc::new(retry.clone())), ..Policy::default() };
@@ -179,7 +189,7 @@ fn destinations(end: Timestamp, chance: &mut Chance) -> Vec<Destination> {
     let wide = |max| Concurrency::new(max).expect("in range");
     let healthy = || Model::healthy(Latency::LogNormal { median_ms: 200.0, sigma: 0.8 });
     let mut outages = |kind| {
-        Outages { between: Millis::hours(2), lasting: Millis::minutes(8), kind }.draw(START, end, chance)
+        Outages { between: Millis::hours(2), lasting: Millis::minutes(8), kind }.draw(start, end, chance)
     };
     let mut list: Vec<(&str, Policy, Model)> = vec![
         ("plain", base(), healthy().troubled(outages(TroubleKind::Errors { status: 500 }))),
@@ -221,7 +231,7 @@ fn destinations(end: Timestamp, chance: &mut Chance) -> Vec<Destination> {
             "flapping",
             base(),
             healthy().troubled(vec![Trouble {
-                from: START,
+                from: start,
                 to: end,
                 kind: TroubleKind::Flaps { up: Millis::minutes(9), down: Millis::minutes(4) },
             }]),
