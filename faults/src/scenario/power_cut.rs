@@ -109,10 +109,10 @@ impl Disk {
     fn make(home: &Path) -> Result<Self> {
         fs::create_dir_all(home)?;
         let outer_image = home.join("outer.img");
-        make_image(&outer_image, 3_072, &["mkfs.xfs", "-q", "-f", "-m", "reflink=1"])?;
+        make_image(&outer_image, 12_288, &["mkfs.xfs", "-q", "-f", "-m", "reflink=1"])?;
         let outer = Mount::image(&outer_image, &home.join("outer"))?;
         let mut disk = Self { inner: None, _outer: outer, home: home.to_owned() };
-        make_image(&disk.image(), 1_024, &["mkfs.ext4", "-q", "-F"])?;
+        make_image(&disk.image(), 4_096, &["mkfs.ext4", "-q", "-F"])?;
         disk.inner = Some(Mount::image(&disk.image(), &home.join("disk"))?);
         Ok(disk)
     }
