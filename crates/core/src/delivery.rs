@@ -231,6 +231,13 @@ impl fmt::Display for HoldReason {
 }
 
 impl Status {
+    /// The time of its own that it waits for, if it does.
+    pub const fn own_time(&self) -> Option<Timestamp> {
+        match self {
+            Self::RetryScheduled { at, .. } => Some(*at),
+            _ => None,
+        }
+    }
     /// The word for it.
     pub const fn word(&self) -> &'static str {
         match self {

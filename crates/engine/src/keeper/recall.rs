@@ -96,15 +96,8 @@ async fn recall_of(
 
 /// The time after which the next page begins: others of the last one's time may be on it.
 fn next_page(found: &[Delivery]) -> Option<Timestamp> {
-    let (first, last) = (own_time(found.first()?)?, own_time(found.last()?)?);
+    let (first, last) = (found.first()?.status.own_time()?, found.last()?.status.own_time()?);
     Some(if first < last { last - Millis::new(1) } else { last })
-}
-
-const fn own_time(delivery: &Delivery) -> Option<Timestamp> {
-    match delivery.status {
-        Status::RetryScheduled { at, .. } => Some(at),
-        _ => None,
-    }
 }
 
 async fn destinations(inbox: &mpsc::UnboundedSender<Arrival>) -> Result<Vec<DestinationNo>, StoreError> {

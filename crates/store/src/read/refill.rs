@@ -14,7 +14,7 @@ mod merge;
 
 use std::sync::Arc;
 
-use tidegate_core::delivery::{Delivery, Status};
+use tidegate_core::delivery::Delivery;
 use tidegate_core::order::{Line, Ordering};
 use tidegate_core::refill::{Group, Refill};
 use tidegate_core::time::Timestamp;
@@ -122,9 +122,9 @@ impl Search<'_> {
     fn take_timed(&mut self) -> Result<Option<Timestamp>> {
         let wanted = self.query.wanted.timed;
         let mut timed = self.reader.timed_after(self.query.destination, self.query.now, wanted + 1)?;
-        let cut = timed.get(wanted).map(own_time);
-        if let Some(cut) = cut {
-            timed.retain(|delivery| own_time(delivery) < cut);
+        let cut = timed.get(wanted).and_then(|delivery| delivery.status.own_time());
+        if cut.is_some() {
+            timed.retain(|delivery| delivery.status.own_time() < cut);
         }
         self.refill.deliveries.append(&mut timed);
         self.refill.more.timed_from = cut;
@@ -196,12 +196,5 @@ impl Search<'_> {
 
     fn is_ready(&self) -> Result<bool> {
         Ok(!self.kinds(true)?.is_empty() || !self.kinds(false)?.is_empty())
-    }
-}
-
-fn own_time(delivery: &Delivery) -> Timestamp {
-    match delivery.status {
-        Status::RetryScheduled { at, .. } => at,
-        _ => Timestamp::MIN,
     }
 }
