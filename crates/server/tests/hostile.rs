@@ -78,7 +78,7 @@ async fn many_that_misbehave_do_the_others_no_harm() {
     let before = process::descriptors(pid).len();
 
     // In the short form all at once, in the long one as steadily as those of the healthy ones.
-    let (at_once, every) = if measured { (20, millis(100)) } else { (200, Duration::ZERO) };
+    let (at_once, every) = if measured { (2, millis(10)) } else { (200, Duration::ZERO) };
     let trouble = zoo::publish_to(zoo.server.client(), vec![ids; 4].concat(), at_once, every);
     let trouble = tokio::spawn(trouble);
     let among = healthy.serve(&zoo.server, events, pace).await;
