@@ -245,3 +245,84 @@ async fn what_a_deleted_destination_left_is_cancelled_after_a_crash() {
     .await;
     assert_eq!(receiver.count(), 0);
 }
+
+/// Goal: events are found by what became of them, each once, also where one has more deliveries than a page has places.
+#[tokio::test]
+async fn events_are_listed_by_status_destination_and_hold() {
+    let server = Server::start(&[]).await;
+    let well = Receiver::start(|_| Reply::status(200)).await;
+    let ill = Receiver::start(|_| Reply::status(500)).await;
+    let once = json!({"max_attempts": 1});
+    for name in ["a", "b", "c", "d", "e"] {
+        make(&server, &well.url, json!({"external_id": name, "event_types": ["to.many"]})).await;
+        server.post(&format!("/v1/destinations/{name}/pause"), json!({})).await.expect(200);
+    }
+    make(&server, &well.url, json!({"external_id": "well", "event_types": ["to.well", "to.both"]})).await;
+    let policies = json!({"external_id": "ill", "event_types": ["to.ill", "to.both"], "retry_policy": once});
+    make(&server, &ill.url, policies).await;
+    let mut ids = std::collections::HashMap::new();
+    for (name, event_type) in [
+        ("many-1", "to.many"),
+        ("nobody", "to.nobody"),
+        ("both", "to.both"),
+        ("ill", "to.ill"),
+        ("well", "to.well"),
+        ("many-2", "to.many"),
+    ] {
+        let published = publish(&server, json!({"event_type": event_type})).await;
+        ids.insert(published["id"].as_str().expect("an id").to_owned(), name);
+    }
+    let listed = async |query: &str| {
+        let (mut names, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let after = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
+            let page = server.get(&format!("/v1/outbound-events?{query}{after}")).await.expect(200);
+            let items = page["items"].as_array().expect("a list").iter();
+            names.extend(items.map(|item| ids[item["id"].as_str().expect("an id")]));
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = Some(next.to_owned()),
+                None => return names,
+            }
+        }
+    };
+    until(secs(10), "all that can end has ended", async || listed("status=dead_letter").await.len() == 2)
+        .await;
+    until(secs(10), "and the others", async || listed("status=delivered").await.len() == 2).await;
+    for limit in [1, 2, 3, 25] {
+        for (query, expected) in [
+            ("status=queued", &["many-2", "many-1"][..]),
+            ("hold_reason=paused", &["many-2", "many-1"]),
+            ("hold_reason=paused&status=dead_letter", &[]),
+            ("destination_id=c", &["many-2", "many-1"]),
+            ("destination_id=c&status=queued&hold_reason=paused", &["many-2", "many-1"]),
+            ("destination_id=well", &["well", "both"]),
+            ("destination_id=well&status=dead_letter", &["both"]),
+            ("destination_id=ill&event_type=to.ill", &["ill"]),
+            ("status=dead_letter", &["ill", "both"]),
+            ("status=delivered", &["well", "nobody"]),
+            ("status=expired", &[]),
+            ("destination_id=c&to=2020-01-01T00:00:00Z", &[]),
+            ("destination_id=c&from=2020-01-01T00:00:00Z", &["many-2", "many-1"]),
+        ] {
+            let query = format!("{query}&limit={limit}");
+            assert_eq!(listed(&query).await, expected, "{query}");
+        }
+    }
+
+    // A replay is a newer delivery of the same event, which is still listed once.
+    ill.behave(|_| Reply::status(200));
+    let both = ids.iter().find(|(_, name)| **name == "both").expect("it is there").0;
+    server.post(&format!("/v1/outbound-events/{both}/replay"), json!({})).await.expect(202);
+    until(secs(10), "the replay is through", async || listed("status=delivered").await.contains(&"both"))
+        .await;
+    assert_eq!(listed("status=dead_letter").await, ["ill"]);
+    assert_eq!(listed("destination_id=ill&limit=1").await, ["both", "ill"], "where its newest stands");
+
+    // One event, and not all of its deliveries.
+    let many = ids.iter().find(|(_, name)| **name == "many-1").expect("it is there").0;
+    let told = server.get(&format!("/v1/outbound-events/{many}?deliveries=2")).await.expect(200);
+    assert_eq!(told["deliveries"].as_array().expect("a list").len(), 2);
+    assert_eq!(told["delivery_counts"], json!({"queued": 5}));
+    server.get("/v1/outbound-events?status=lost").await.expect_error(422, "invalid_field");
+    server.get("/v1/outbound-events?destination_id=nobody").await.expect_error(404, "not_found");
+}

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use tidegate_core::delivery::Status;
 use tidegate_core::id::EventId;
 use tidegate_core::pattern::EventType;
 use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 
-use crate::{AccountNo, DestinationNo};
+use crate::delivery::StoredDelivery;
+use crate::{AccountNo, DestinationNo, codec};
 
 /// Which stored status to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +45,29 @@ pub struct DeliveryFilter {
     pub external_event_id: Option<Arc<str>>,
     /// With this ordering key.
     pub ordering_key: Option<Arc<str>>,
+}
+
+impl DeliveryFilter {
+    /// Whether this delivery is meant.
+    pub fn means(&self, stored: &StoredDelivery) -> bool {
+        let delivery = &stored.delivery;
+        let stage = match &delivery.status {
+            Status::Final(end) => codec::stage_of(end),
+            _ => Stage::Open,
+        };
+        self.destinations.as_ref().is_none_or(|wanted| wanted.contains(&stored.destination))
+            && self.stages.as_ref().is_none_or(|wanted| wanted.contains(&stage))
+            && self.event.is_none_or(|wanted| wanted == stored.event)
+            && self.event_type.as_ref().is_none_or(|wanted| *wanted == delivery.event_type)
+            && is_or_any(self.ordering_key.as_ref(), delivery.ordering_key.as_ref())
+            && is_or_any(self.external_event_id.as_ref(), stored.external_event_id.as_ref())
+            && self.from.is_none_or(|from| delivery.accepted_at >= from)
+            && self.to.is_none_or(|to| delivery.accepted_at < to)
+    }
+}
+
+fn is_or_any(wanted: Option<&Arc<str>>, found: Option<&Arc<str>>) -> bool {
+    wanted.is_none() || wanted == found
 }
 
 /// Which events to list.

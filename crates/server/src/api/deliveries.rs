@@ -10,6 +10,7 @@ mod list;
 pub(crate) mod query;
 pub(crate) mod replay;
 mod requests;
+pub(crate) mod search;
 pub(crate) mod state;
 mod timeline;
 pub(crate) mod view;

@@ -4,6 +4,8 @@ mod lanes;
 mod payload;
 mod request;
 
+use std::collections::BTreeMap;
+
 use axum::Router;
 use axum::extract::{Path, Query};
 use axum::response::Response;
@@ -77,7 +79,8 @@ pub(super) struct Lane {
 
 struct Facts {
     event: Event,
-    deliveries: Vec<Delivery>,
+    /// How many of its deliveries have each status.
+    counts: BTreeMap<String, u64>,
     payload: Payload,
     lanes: Vec<Lane>,
 }
@@ -85,10 +88,11 @@ struct Facts {
 impl Facts {
     async fn ask(visitor: &Visitor, id: &str) -> Result<Self, Refused> {
         let api = &visitor.api;
-        let path = format!("/v1/outbound-events/{}", segment(id));
+        let path = format!("/v1/outbound-events/{}?deliveries={MAX_STORIES}", segment(id));
         // Whatever the payload holds, such as numbers beyond all bounds, what stands beside it is read.
         let answer: Box<RawValue> = api.get(&path).await?;
-        let (event, Deliveries { deliveries }, payload) = (part(&answer)?, part(&answer)?, part(&answer)?);
+        let (event, Deliveries { deliveries, counts }, payload) =
+            (part(&answer)?, part(&answer)?, part(&answer)?);
         let lane = |delivery: &Delivery| {
             let path = format!("/v1/deliveries/{}", delivery.id);
             let (over, tried) = (delivery.final_reason.is_some(), delivery.attempts_count > 0);
@@ -99,8 +103,8 @@ impl Facts {
                 Ok::<_, Refused>(Lane { story, requests, explanation })
             }
         };
-        let lanes = try_join_all(deliveries.iter().take(MAX_STORIES).map(lane)).await?;
-        Ok(Self { event, deliveries, payload, lanes })
+        let lanes = try_join_all(deliveries.iter().map(lane)).await?;
+        Ok(Self { event, counts, payload, lanes })
     }
 }
 
@@ -114,7 +118,7 @@ async fn show(visitor: Visitor, Path(id): Path<String>, Query(asked): Query<Aske
         Err(refused) => return Err(visitor.refuse(refused)),
     };
     let (clock, event) = (&visitor.clock, &facts.event);
-    let hidden = facts.deliveries.len().saturating_sub(MAX_STORIES);
+    let hidden = facts.counts.values().sum::<u64>().saturating_sub(facts.lanes.len() as u64);
     let content = html! {
         nav.crumbs aria-label="Path" { a href="/log/events" { "Events" } }
         div.title { h1 { (event.event_type) } span data-live="status" { (ui::state(&event.status)) } }
@@ -125,7 +129,7 @@ async fn show(visitor: Visitor, Path(id): Path<String>, Query(asked): Query<Aske
         @if visitor.may_edit() { (actions(&visitor, &facts)) }
         dl.figures {
             (ui::figure("Accepted", &ui::countdown(clock, event.created_at), &html! { (ui::moment(clock, event.created_at)) @if event.occurred_at != event.created_at { ", happened " (ui::moment(clock, event.occurred_at)) } }))
-            (ui::figure("Destinations", &html! { (event.routed) }, &html! { @if event.routed == 0 { "no destination takes this type" } }))
+            (ui::figure("Destinations", &html! { (event.routed) }, &spread(&facts)))
             (ui::figure("Priority", &html! { (event.priority) }, &html! { "1 critical … 4 bulk" }))
             @if let Some(at) = event.expires_at {
                 (ui::figure("Expires", &ui::countdown(clock, at), &ui::moment(clock, at)))
@@ -143,17 +147,31 @@ async fn show(visitor: Visitor, Path(id): Path<String>, Query(asked): Query<Aske
         }
         @for lane in &facts.lanes { (delivery(&visitor, lane)) }
         @if hidden > 0 {
-            p { (words::plural(hidden as u64, "more delivery is", "more deliveries are")) " in the log." }
+            p {
+                (words::plural(hidden, "more delivery is", "more deliveries are")) " "
+                a href={ "/log?event=" (event.id) } { "in the log" } "."
+            }
         }
         section aria-labelledby="payload" { h2 #payload { "Payload" } (payload::draw(event, &facts.payload)) }
     };
     Ok(layout::page(&visitor, Part::Log, &event.event_type, &content))
 }
 
+/// How many of its deliveries have come how far.
+fn spread(facts: &Facts) -> Markup {
+    html! {
+        @if facts.counts.is_empty() { "no destination takes this type" }
+        span data-live="spread" { @for (place, (status, count)) in facts.counts.iter().enumerate() {
+            @if place > 0 { ", " } (words::count(*count)) " " (words::state(status).2)
+        } }
+    }
+}
+
 fn actions(visitor: &Visitor, facts: &Facts) -> Markup {
     let path = format!("/events/{}/do", facts.event.id);
-    let open = facts.deliveries.iter().any(|delivery| delivery.final_reason.is_none());
-    let over = facts.deliveries.iter().any(|delivery| delivery.final_reason.is_some());
+    let is_open = |status: &str| matches!(status, "queued" | "retry_scheduled" | "delivering");
+    let open = facts.counts.keys().any(|status| is_open(status));
+    let over = facts.counts.keys().any(|status| !is_open(status));
     html! {
         div.actions data-live="actions" {
             @if over { (ui::action(visitor, &path, "Replay to all its destinations", &[("what", "replay")])) }

@@ -29,6 +29,8 @@ const TABS: [(&str, &str, &str); 8] = [
     ("expired", "Expired", "expired"),
     ("cancelled", "Cancelled", "cancelled"),
 ];
+/// The tab of events.
+const EVENTS: &str = "events";
 const REASONS: [&str; 11] = [
     "scheduled",
     "retry_backoff",
@@ -56,6 +58,8 @@ pub(super) fn routes() -> Router<Dashboard> {
 #[serde(default)]
 pub(super) struct Asked {
     tab: String,
+    /// Of deliveries: whose they are.
+    event: String,
     destination: String,
     event_type: String,
     hold: String,
@@ -63,6 +67,8 @@ pub(super) struct Asked {
     to: String,
     external_id: String,
     ordering_key: String,
+    /// Of events; deliveries have tabs for it.
+    status: String,
     cursor: String,
 }
 
@@ -71,8 +77,9 @@ impl Asked {
         let found = TABS.iter().find(|(tab, ..)| *tab == self.tab);
         found.map_or(("all", ""), |(tab, _, status)| (*tab, *status))
     }
-    fn filters(&self) -> [(&str, &str); 7] {
+    fn filters(&self, tab: &str) -> [(&str, &str); 8] {
         [
+            if tab == EVENTS { ("status", &self.status) } else { ("event", &self.event) },
             ("destination", &self.destination),
             ("event_type", &self.event_type),
             ("hold", &self.hold),
@@ -82,16 +89,23 @@ impl Asked {
             ("ordering_key", &self.ordering_key),
         ]
     }
-    fn is_filtered(&self) -> bool {
-        self.filters().iter().any(|(_, value)| !value.is_empty())
+    fn is_filtered(&self, tab: &str) -> bool {
+        self.filters(tab).iter().any(|(_, value)| !value.is_empty())
     }
-    fn page(&self, base: &str, tab: &str, cursor: &str) -> String {
+    fn page(&self, tab: &str, cursor: &str) -> String {
         let own = [("tab", tab), ("cursor", cursor)];
-        with_query(base, own.into_iter().chain(self.filters()).map(|(name, value)| (name, Some(value))))
+        let all = own.into_iter().chain(self.filters(tab)).map(|(name, value)| (name, Some(value)));
+        with_query(address(tab), all)
     }
-    fn api(&self, clock: &Clock, status: &str, cursor: &str) -> String {
+    /// What to ask of the API.
+    fn api(&self, clock: &Clock, tab: &str, status: &str, cursor: &str) -> String {
         let (from, to) = (instant(clock, &self.from), instant(clock, &self.to));
+        let (list, event) = match tab {
+            EVENTS => ("/v1/outbound-events", ""),
+            _ => ("/v1/deliveries", self.event.as_str()),
+        };
         let all = [
+            ("event_id", event),
             ("status", status),
             ("destination_id", &self.destination),
             ("event_type", &self.event_type),
@@ -103,8 +117,12 @@ impl Asked {
             ("limit", ROWS),
             ("cursor", cursor),
         ];
-        with_query("/v1/deliveries", all.map(|(name, value)| (name, Some(value))))
+        with_query(list, all.map(|(name, value)| (name, Some(value))))
     }
+}
+
+fn address(tab: &str) -> &'static str {
+    if tab == EVENTS { "/log/events" } else { "/log" }
 }
 
 /// The first page from here on that has something, as far as patience reaches.
@@ -126,7 +144,7 @@ async fn look<T: DeserializeOwned>(
 
 async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
     let (tab, status) = asked.tab();
-    let found = look(&visitor, &asked.cursor, |cursor| asked.api(&visitor.clock, status, cursor)).await;
+    let found = look(&visitor, &asked.cursor, |cursor| asked.api(&visitor.clock, tab, status, cursor)).await;
     let found: List<Delivery> = match found {
         Ok(found) => found,
         Err(refused) if refused.status.is_client_error() && visitor.caller.role.permits(Role::Viewer) => {
@@ -137,12 +155,12 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
         Err(refused) => return Err(visitor.refuse(refused)),
     };
     // With a filter nobody has counted them.
-    let ended = match asked.is_filtered() {
+    let ended = match asked.is_filtered(tab) {
         true => None,
         false => visitor.api.get::<Ended>("/v1/stats/ended").await.ok(),
     };
-    let next = found.next_cursor.as_deref().map(|cursor| asked.page("/log", tab, cursor));
-    let first = (!asked.cursor.is_empty()).then(|| asked.page("/log", tab, ""));
+    let next = found.next_cursor.as_deref().map(|cursor| asked.page(tab, cursor));
+    let first = (!asked.cursor.is_empty()).then(|| asked.page(tab, ""));
     let content = html! {
         (head(&visitor, &asked, tab, ended))
         div data-live=[asked.cursor.is_empty().then_some("log")] {
@@ -151,7 +169,7 @@ async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
                     @if found.next_cursor.is_some() {
                         "None among the newest; the next page looks further back. "
                         @if let Some(held) = held_destinations(&asked, status) { a href=(held) { "The destinations that hold what waits" } }
-                    } @else if asked.is_filtered() || !status.is_empty() || !asked.cursor.is_empty() { "No delivery fits." } @else {
+                    } @else if asked.is_filtered(tab) || !status.is_empty() || !asked.cursor.is_empty() { "No delivery fits." } @else {
                         "Nothing was published yet. " a href="/" { "What to do next" }
                     }
                 }
@@ -182,30 +200,44 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
         h1 { "Log" }
         nav.tabs aria-label="By status" data-live="tabs" {
             @for (word, name, _) in TABS {
-                a href=(asked.page("/log", word, "")) aria-current=[(word == tab).then_some("page")] {
+                a href=(asked.page(word, "")) aria-current=[(word == tab).then_some("page")] {
                     (name) @if let Some(count) = counted(word) { " " span.badge { (count) } }
                 }
             }
-            a href="/log/events" aria-current=[(tab == "events").then_some("page")] { "Events" }
+            a href=(asked.page(EVENTS, "")) aria-current=[(tab == EVENTS).then_some("page")] { "Events" }
         }
-        form.filter method="get" action=(if tab == "events" { "/log/events" } else { "/log" }) role="search" {
+        form.filter method="get" action=(address(tab)) role="search" {
             input type="hidden" name="tab" value=(tab);
             div.field {
                 label for="event_type" { "Event type" }
                 input id="event_type" name="event_type" value=(asked.event_type) placeholder="order.paid";
             }
-            @if tab != "events" {
+            @if tab == EVENTS {
                 div.field {
-                    label for="destination" { "Destination" }
-                    input id="destination" name="destination" value=(asked.destination) placeholder="dst_… or your own id";
-                }
-                div.field {
-                    label for="hold" { "Held by" }
-                    select id="hold" name="hold" {
-                        option value="" { "Anything" }
-                        @for reason in REASONS {
-                            option value=(reason) selected[asked.hold == reason] { (words::state(reason).2) }
+                    label for="status" { "Status" }
+                    select id="status" name="status" {
+                        @for (_, name, status) in TABS {
+                            option value=(status) selected[asked.status == status] { (if status.is_empty() { "Any" } else { name }) }
                         }
+                    }
+                }
+            }
+            @if tab != EVENTS {
+                div.field {
+                    label for="event" { "Event" }
+                    input id="event" name="event" value=(asked.event) placeholder="evt_…";
+                }
+            }
+            div.field {
+                label for="destination" { "Destination" }
+                input id="destination" name="destination" value=(asked.destination) placeholder="dst_… or your own id";
+            }
+            div.field {
+                label for="hold" { "Held by" }
+                select id="hold" name="hold" {
+                    option value="" { "Anything" }
+                    @for reason in REASONS {
+                        option value=(reason) selected[asked.hold == reason] { (words::state(reason).2) }
                     }
                 }
             }
@@ -226,8 +258,8 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
                 input id="ordering_key" name="ordering_key" value=(asked.ordering_key);
             }
             button type="submit" { "Show" }
-            @if asked.is_filtered() {
-                a href={ (if tab == "events" { "/log/events" } else { "/log" }) "?tab=" (tab) } { "Clear" }
+            @if asked.is_filtered(tab) {
+                a href={ (address(tab)) "?tab=" (tab) } { "Clear" }
             }
         }
         form.filter method="get" action="/find" role="search" {
@@ -299,38 +331,26 @@ pub(super) fn why(visitor: &Visitor, item: &Delivery) -> Markup {
 }
 
 async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
-    let (from, to) = (instant(&visitor.clock, &asked.from), instant(&visitor.clock, &asked.to));
-    let path = |cursor: &str| {
-        let all = [
-            ("event_type", asked.event_type.as_str()),
-            ("from", &from),
-            ("to", &to),
-            ("external_event_id", &asked.external_id),
-            ("ordering_key", &asked.ordering_key),
-            ("limit", ROWS),
-            ("cursor", cursor),
-        ];
-        with_query("/v1/outbound-events", all.map(|(name, value)| (name, Some(value))))
-    };
+    let path = |cursor: &str| asked.api(&visitor.clock, EVENTS, &asked.status, cursor);
     let found: List<Event> = match look(&visitor, &asked.cursor, path).await {
         Ok(found) => found,
         Err(refused) if refused.status.is_client_error() && visitor.caller.role.permits(Role::Viewer) => {
-            let content = html! { (head(&visitor, &asked, "events", None)) p.notice.bad role="alert" { (refused.error) } };
+            let content = html! { (head(&visitor, &asked, EVENTS, None)) p.notice.bad role="alert" { (refused.error) } };
             return Ok(layout::page(&visitor, Part::Log, "Events", &content));
         }
         Err(refused) => return Err(visitor.refuse(refused)),
     };
-    let next = found.next_cursor.as_deref().map(|cursor| asked.page("/log/events", "events", cursor));
-    let first = (!asked.cursor.is_empty()).then(|| asked.page("/log/events", "events", ""));
+    let next = found.next_cursor.as_deref().map(|cursor| asked.page(EVENTS, cursor));
+    let first = (!asked.cursor.is_empty()).then(|| asked.page(EVENTS, ""));
     let clock = &visitor.clock;
     let dash = |at: Option<At>| html! { @if let Some(at) = at { (ui::countdown(clock, at)) } @else { "–" } };
     let content = html! {
-        (head(&visitor, &asked, "events", None))
+        (head(&visitor, &asked, EVENTS, None))
         div data-live=[asked.cursor.is_empty().then_some("events")] {
             @if found.items.is_empty() {
                 p.empty {
                     @if found.next_cursor.is_some() { "None among the newest; the next page looks further back." }
-                    @else if asked.is_filtered() || !asked.cursor.is_empty() { "No event fits." } @else {
+                    @else if asked.is_filtered(EVENTS) || !asked.cursor.is_empty() { "No event fits." } @else {
                         "Nothing was published yet. " a href="/" { "What to do next" }
                     }
                 }

@@ -293,10 +293,12 @@ pub(super) struct Event {
     pub(super) payload_size: u64,
 }
 
-/// The deliveries of an event.
+/// The deliveries of an event, and how many have each status.
 #[derive(Debug, Deserialize)]
 pub(super) struct Deliveries {
     pub(super) deliveries: Vec<Delivery>,
+    #[serde(rename = "delivery_counts")]
+    pub(super) counts: BTreeMap<String, u64>,
 }
 
 /// The payload of an event as the bytes that came in.

@@ -2,7 +2,6 @@
 
 use tidegate_core::id::EventId;
 
-use super::sieve::means;
 use super::walk::{Part, Walk, Way};
 use crate::codec;
 use crate::delivery::StoredDelivery;
@@ -193,7 +192,8 @@ impl Reader {
         }
         items.retain(|stored| {
             way.is_before(way.after, codec::seq(stored.delivery.id.sequence()))
-                && means(page.account, filter, stored)
+                && stored.account == page.account
+                && filter.means(stored)
         });
         items.sort_by_key(|stored| stored.delivery.id.sequence());
         if !page.oldest_first {

@@ -1,14 +1,12 @@
-//! What of a filter is asked of each row, and what of each delivery that is in memory.
+//! What of a filter is asked of each row.
 
 use std::sync::Arc;
 
-use tidegate_core::delivery::Status;
 use tidegate_core::time::Timestamp;
 
 use crate::AccountNo;
 use crate::codec;
-use crate::delivery::StoredDelivery;
-use crate::list::{DeliveryFilter, Stage};
+use crate::list::DeliveryFilter;
 use crate::names::find_type;
 use crate::shared::Reader;
 use crate::source::{Cell, Result, Row};
@@ -67,26 +65,4 @@ impl Reader {
             ordering_key: filter.ordering_key.clone(),
         }))
     }
-}
-
-/// Whether a filter means this delivery.
-pub(super) fn means(account: AccountNo, filter: &DeliveryFilter, stored: &StoredDelivery) -> bool {
-    let delivery = &stored.delivery;
-    let stage = match &delivery.status {
-        Status::Final(end) => codec::stage_of(end),
-        _ => Stage::Open,
-    };
-    stored.account == account
-        && filter.destinations.as_ref().is_none_or(|wanted| wanted.contains(&stored.destination))
-        && filter.stages.as_ref().is_none_or(|wanted| wanted.contains(&stage))
-        && filter.event.is_none_or(|wanted| wanted == stored.event)
-        && filter.event_type.as_ref().is_none_or(|wanted| *wanted == delivery.event_type)
-        && is_or_any(filter.ordering_key.as_ref(), delivery.ordering_key.as_ref())
-        && is_or_any(filter.external_event_id.as_ref(), stored.external_event_id.as_ref())
-        && filter.from.is_none_or(|from| delivery.accepted_at >= from)
-        && filter.to.is_none_or(|to| delivery.accepted_at < to)
-}
-
-fn is_or_any(wanted: Option<&Arc<str>>, found: Option<&Arc<str>>) -> bool {
-    wanted.is_none() || wanted == found
 }

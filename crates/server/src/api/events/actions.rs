@@ -100,7 +100,7 @@ pub(super) async fn cancel(
         note(&app, &caller, "event.cancel", id, &json!({"deliveries": count})).await?;
     }
     let event = app.engine.store().event(caller.account, id).await?.ok_or_else(ApiError::not_found)?;
-    Ok(ok(view::story(&app, &event).await?))
+    Ok(ok(view::story(&app, &event, usize::MAX).await?))
 }
 
 /// The deliveries of an event of the caller's account.

@@ -1,12 +1,13 @@
 //! An event as it is shown.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tidegate_core::delivery::{Status, event_status};
+use tidegate_core::delivery::event_status;
 use tidegate_core::id::EventId;
+use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 use tidegate_store::DestinationNo;
 use tidegate_store::delivery::StoredDelivery;
@@ -76,41 +77,82 @@ pub(crate) struct EventStory {
     /// What is sent: JSON as it came in; other text as a string.
     #[schema(value_type = serde_json::Value)]
     payload: Box<RawValue>,
+    /// How many of its deliveries, replays included, have each status.
+    #[schema(value_type = std::collections::BTreeMap<String, u64>)]
+    delivery_counts: BTreeMap<&'static str, u64>,
     /// Its deliveries, replays included.
     deliveries: Vec<DeliveryView>,
     /// The requests that were made for them, of the first hundred.
     attempts: Vec<AttemptView>,
 }
 
-/// An event with its status.
-pub(super) async fn summary(app: &App, event: &StoredEvent) -> Result<EventView, ApiError> {
-    let (deliveries, standings) = deliveries(app, event).await?;
-    Ok(show(event, status(&deliveries, &standings)))
+impl EventView {
+    /// The word for how far it is.
+    pub(super) const fn status(&self) -> &'static str {
+        self.status
+    }
 }
 
-/// An event with all that became of it.
-pub(super) async fn story(app: &App, event: &StoredEvent) -> Result<EventStory, ApiError> {
-    let (deliveries, standings) = deliveries(app, event).await?;
+/// An event with its status.
+pub(super) async fn summary(app: &App, event: &StoredEvent) -> Result<EventView, ApiError> {
+    Ok(show(event, &Deliveries::of(app, event).await?))
+}
+
+/// An event with all that became of it; so many of its deliveries are told one by one.
+pub(super) async fn story(app: &App, event: &StoredEvent, most: usize) -> Result<EventStory, ApiError> {
+    let all = Deliveries::of(app, event).await?;
     let store = app.engine.store();
-    let attempts = deliveries.iter().take(MAX_SHOWN).map(|stored| store.attempts(stored.delivery.id));
+    let told = || all.stored.iter().take(most);
+    let attempts = told().take(MAX_SHOWN).map(|stored| store.attempts(stored.delivery.id));
     let attempts = try_join_all(attempts).await?.into_iter().flatten();
     let attempts = attempts.map(|attempt| AttemptView::new(app, &attempt)).collect();
-    let shown = deliveries.iter().zip(&standings);
+    let shown = told().zip(&all.standings);
     Ok(EventStory {
-        event: show(event, status(&deliveries, &standings)),
+        event: show(event, &all),
         payload: payload(event),
+        delivery_counts: all.counts(),
         deliveries: shown.map(|(stored, standing)| DeliveryView::new(app, stored, standing)).collect(),
         attempts,
     })
 }
 
-async fn deliveries(
-    app: &App,
-    event: &StoredEvent,
-) -> Result<(Vec<StoredDelivery>, Vec<Standing>), ApiError> {
-    let deliveries = app.engine.store().deliveries_of(event.message.id).await?;
-    let standings = state::many(app, &deliveries).await?;
-    Ok((deliveries, standings))
+/// All deliveries of an event, the oldest first, and how each stands.
+pub(super) struct Deliveries {
+    stored: Vec<StoredDelivery>,
+    standings: Vec<Standing>,
+}
+
+impl Deliveries {
+    pub(super) async fn of(app: &App, event: &StoredEvent) -> Result<Self, ApiError> {
+        let stored = app.engine.store().deliveries_of(event.message.id).await?;
+        let standings = state::many(app, &stored).await?;
+        Ok(Self { stored, standings })
+    }
+
+    /// The number of the first.
+    pub(super) fn first(&self) -> Option<Sequence> {
+        self.stored.iter().map(|stored| stored.delivery.id.sequence()).min()
+    }
+
+    /// The number of the newest of those that fit.
+    pub(super) fn newest(&self, fits: impl Fn(&StoredDelivery, &Standing) -> bool) -> Option<Sequence> {
+        let those =
+            self.stored.iter().zip(&self.standings).filter(|(stored, standing)| fits(stored, standing));
+        those.map(|(stored, _)| stored.delivery.id.sequence()).max()
+    }
+
+    fn counts(&self) -> BTreeMap<&'static str, u64> {
+        let mut counts = BTreeMap::new();
+        for standing in &self.standings {
+            *counts.entry(standing.status.word()).or_default() += 1;
+        }
+        counts
+    }
+
+    fn status(&self) -> &'static str {
+        let newest = newest(&self.stored);
+        event_status(newest.values().map(|index| &self.standings[*index].status))
+    }
 }
 
 /// The newest delivery of each destination counts.
@@ -125,19 +167,14 @@ pub(super) fn newest(deliveries: &[StoredDelivery]) -> HashMap<DestinationNo, us
     newest
 }
 
-fn status(deliveries: &[StoredDelivery], standings: &[Standing]) -> &'static str {
-    let newest = newest(deliveries);
-    let statuses: Vec<Status> = newest.values().map(|index| standings[*index].status).collect();
-    event_status(&statuses)
-}
-
-fn show(event: &StoredEvent, status: &'static str) -> EventView {
+/// An event, whose deliveries are these.
+pub(super) fn show(event: &StoredEvent, deliveries: &Deliveries) -> EventView {
     let message = &event.message;
     EventView {
         id: message.id,
         event_type: message.event_type.to_string(),
         external_event_id: event.external_id.as_deref().map(str::to_owned),
-        status,
+        status: deliveries.status(),
         routed: event.routed,
         occurred_at: event.occurred_at,
         created_at: message.accepted_at,
