@@ -107,6 +107,24 @@ async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
     browser.reads("tbody", "Customer 00001").await;
     assert_eq!(names(&browser).await, first);
 
+    // Events are found by what became of them, and one for nearly all of the destinations is as quick to look at as another.
+    browser.go("/log/events").await;
+    browser.choose("status", "dead_letter").await;
+    browser.press("Show").await;
+    browser.reads("tbody", "fails").await;
+    assert_eq!(names(&browser).await, ["fails"]);
+    browser.choose("status", "").await;
+    browser.choose("hold", "paused").await;
+    browser.press("Show").await;
+    browser.reads("tbody", "most").await;
+    assert_eq!(names(&browser).await, ["most", "most", "most", "held"]);
+    let common = publish(&server, json!({"event_type": "common", "payload": {}})).await;
+    browser.go(&format!("/events/{common}")).await;
+    browser.reads("main", "9,907 more deliveries are in the log.").await;
+    browser.press("in the log").await;
+    browser.reads("tbody", "common").await;
+    assert_eq!(names(&browser).await, vec!["common"; 50]);
+
     // The oldest of all is the oldest of all, not of those that were held longest.
     let accepted =
         server.get(&format!("/v1/outbound-events/{oldest}")).await.expect(200)["created_at"].clone();

@@ -48,6 +48,25 @@ async fn whoever_signs_out_leaves_no_cookie_behind_that_opens_anything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_cannot_be_read_is_answered_with_a_page() {
+    let server = Server::start(&[]).await;
+    let session = server.with_key("").with_header("cookie", &cookie(&server).await);
+    for (method, path, status, words) in [
+        (Method::GET, "/log?cursor=a&cursor=b", 400, "Not understood"),
+        (Method::PUT, "/log", 405, "Not here"),
+        (Method::DELETE, "/destinations", 405, "Not here"),
+    ] {
+        let answer = session.try_send(method, path, None, Bytes::new()).await.expect("an answer");
+        assert_eq!(answer.status, status, "{path}");
+        assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html")), "{path}");
+        assert!(answer.header("content-security-policy").is_some(), "{path}");
+        assert_eq!(answer.header("allow").is_some(), status == 405, "{path}");
+        let text = String::from_utf8_lossy(&answer.bytes);
+        assert!(text.contains(words), "{path}: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_one_node_is_good_on_another() {
     let Some(programs) = Postgres::programs() else {
         println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
