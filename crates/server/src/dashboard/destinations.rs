@@ -1,7 +1,11 @@
 //! All destinations: searched, sorted, a page at a time, however many there are.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::Query;
+use axum::http::HeaderValue;
+use axum::http::header::REFRESH;
 use axum::routing::get;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -11,10 +15,14 @@ use super::layout::{self, Part};
 use super::visitor::{Clock, Page, Visitor};
 use super::wire::{Destination, List};
 use super::{Dashboard, ui, words};
+use crate::api::survey;
+use crate::auth::Role;
 use tidegate_core::time::Millis;
 
 /// Rows of a page.
 const ROWS: &str = "50";
+/// So long a page waits for an order that must be read first.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// The orders that the heads of columns lead to.
 const SORTS: [(&str, &str); 8] = [
     ("attention", "Needs attention"),
@@ -64,7 +72,24 @@ impl Asked {
     }
 }
 
+/// A page does not wait for what must be read of each of many destinations: it says so, and looks again.
+async fn is_to_be_read(visitor: &Visitor, sort: &str) -> bool {
+    let reads = matches!(sort, "oldest" | "success_rate") && visitor.caller.role.permits(Role::Viewer);
+    let app = &visitor.dashboard.app;
+    reads && matches!(survey::sheet(app, visitor.caller.account, PATIENCE).await, Ok(None))
+}
+
 async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
+    if is_to_be_read(&visitor, asked.sort()).await {
+        let content = html! {
+            h1 { "Destinations" }
+            (filter(&asked))
+            p.notice role="status" { "What waits at each destination is being read. This page looks again in a second." }
+        };
+        let mut page = layout::page(&visitor, Part::Destinations, "Destinations", &content);
+        page.headers_mut().insert(REFRESH, HeaderValue::from_static("1"));
+        return Ok(page);
+    }
     let path =
         asked.path("/v1/destinations", asked.sort(), &asked.cursor, &[("limit", ROWS), ("total", "true")]);
     let found: List<Destination> = match visitor.api.get(&path).await {

@@ -129,7 +129,7 @@ async fn show(visitor: Visitor, Path(id): Path<String>, Query(asked): Query<Aske
         @if visitor.may_edit() { (actions(&visitor, &facts)) }
         dl.figures {
             (ui::figure("Accepted", &ui::countdown(clock, event.created_at), &html! { (ui::moment(clock, event.created_at)) @if event.occurred_at != event.created_at { ", happened " (ui::moment(clock, event.occurred_at)) } }))
-            (ui::figure("Destinations", &html! { (event.routed) }, &spread(&facts)))
+            (ui::figure("Destinations", &html! { (words::count(event.routed.into())) }, &spread(&facts)))
             (ui::figure("Priority", &html! { (event.priority) }, &html! { "1 critical … 4 bulk" }))
             @if let Some(at) = event.expires_at {
                 (ui::figure("Expires", &ui::countdown(clock, at), &ui::moment(clock, at)))

@@ -349,7 +349,10 @@ async fn events(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
         div data-live=[asked.cursor.is_empty().then_some("events")] {
             @if found.items.is_empty() {
                 p.empty {
-                    @if found.next_cursor.is_some() { "None among the newest; the next page looks further back." }
+                    @if found.next_cursor.is_some() {
+                        "None among the newest; the next page looks further back. "
+                        @if let Some(held) = held_destinations(&asked, &asked.status) { a href=(held) { "The destinations that hold what waits" } }
+                    }
                     @else if asked.is_filtered(EVENTS) || !asked.cursor.is_empty() { "No event fits." } @else {
                         "Nothing was published yet. " a href="/" { "What to do next" }
                     }
