@@ -29,6 +29,14 @@ impl Process {
         let _ = self.0.wait();
     }
 
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(&mut self) {
+        if let Some(process) = rustix::process::Pid::from_raw(i32::try_from(self.0.id()).unwrap_or(0)) {
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        }
+        let _ = self.0.wait();
+    }
+
     /// Whether it still runs.
     pub(crate) fn runs(&mut self) -> bool {
         self.0.try_wait().is_ok_and(|ended| ended.is_none())
