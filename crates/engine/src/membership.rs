@@ -211,6 +211,7 @@ impl Member {
                     self.membership.granted(claimed.slot, claimed.epoch);
                 }
                 self.moved("claimed", claimed.len());
+                self.show_claimed(&held);
                 self.order(Order::Take(claimed));
                 match self.cluster.orders(&held).await {
                     Ok(orders) => self.order(Order::Posted(orders)),
@@ -254,6 +255,18 @@ impl Member {
             seen.nodes.clone_from(&renewed.nodes);
             seen.holders = renewed.roll.slots.iter().map(|held| held.by).collect();
             seen.me = Some(me);
+        });
+    }
+
+    /// What the next renewal will show.
+    fn show_claimed(&self, slots: &[Slot]) {
+        let me = self.membership.me();
+        self.seen.send_modify(|seen| {
+            for slot in slots {
+                if let Some(holder) = seen.holders.get_mut(slot.index()) {
+                    *holder = Some(me);
+                }
+            }
         });
     }
 
