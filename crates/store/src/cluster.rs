@@ -213,9 +213,12 @@ impl Cluster {
         self.run(|reader| postgres::clock(&reader.source)).await
     }
 
-    /// What other nodes had for this one since the last call.
+    /// What other nodes had for this one since the last call. Where the answer to a commit of its own was lost, that is found out
+    /// first: whoever had no answer here may have been told elsewhere that it was made, and have published the next event there.
     pub async fn news(&self) -> Result<News, StoreError> {
-        self.ask(|answer| Ask::News { answer }).await
+        let news = self.ask(|answer| Ask::News { answer }).await?;
+        self.shared.is_certain().await;
+        Ok(news)
     }
 
     /// Orders that are still open for slots: to be asked after a claim.
@@ -278,13 +281,14 @@ impl Cluster {
         wait.await.unwrap_or(Err(StoreError::Closed))
     }
 
+    /// Before all other reads: thousands of lanes that were taken over ask for what waits, and others are still to be taken.
     async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Reader) -> Looked<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, wait) = oneshot::channel();
         let look = Box::new(move |reader: &Reader| drop(answer.send(look(reader).map_err(StoreError::from))));
-        self.shared.looks.push(look).map_err(|_| StoreError::Closed)?;
+        self.shared.looks.push_first(look).map_err(|_| StoreError::Closed)?;
         wait.await.unwrap_or(Err(StoreError::Closed))
     }
 }

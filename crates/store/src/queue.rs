@@ -62,6 +62,18 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// Puts something in front of all that waits: more stands until it is done than any of those wait for.
+    pub(crate) fn push_first(&self, item: T) -> Result<(), T> {
+        let mut inner = self.lock();
+        if inner.closed {
+            return Err(item);
+        }
+        inner.waiting.push_front(item);
+        drop(inner);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
     /// Puts back what could not be done, in front of all that came since.
     pub(crate) fn put_back(&self, items: impl DoubleEndedIterator<Item = T>) {
         let mut inner = self.lock();

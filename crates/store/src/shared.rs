@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     stale: AtomicU64,
     /// Writes wait, and this is why.
     waits: RwLock<Option<StoreError>>,
+    /// The answer to a commit was lost, and it is not known yet whether it was made.
+    in_doubt: watch::Sender<bool>,
     broken: watch::Sender<Option<String>>,
     /// A full disk, for tests: so many pages, and no more; 0: no limit.
     #[cfg(test)]
@@ -117,6 +119,7 @@ impl Shared {
             log_bytes: AtomicU64::new(0),
             stale: AtomicU64::new(0),
             waits: RwLock::default(),
+            in_doubt: watch::Sender::new(false),
             broken: watch::Sender::new(None),
             #[cfg(test)]
             max_pages: std::sync::atomic::AtomicU32::new(0),
@@ -219,6 +222,17 @@ impl Shared {
             _ => {}
         }
         *waits = why;
+    }
+
+    /// Whether a commit was made is not known any more, or is known.
+    pub(crate) fn set_in_doubt(&self, in_doubt: bool) {
+        self.in_doubt.send_if_modified(|doubt| std::mem::replace(doubt, in_doubt) != in_doubt);
+    }
+    /// Waits until it is known of every commit whether it was made, and whoever goes on with it has been told.
+    pub(crate) async fn is_certain(&self) {
+        let mut doubt = self.in_doubt.subscribe();
+        // It is never closed while it is borrowed here.
+        let _known = doubt.wait_for(|in_doubt| !in_doubt).await;
     }
 
     /// Nothing is acknowledged from now on.

@@ -83,11 +83,12 @@ pub(crate) fn run(shared: &Arc<Shared>, engine: impl Engine, on_commit: &(dyn Fn
     Writer { engine, shared, on_commit, unknown: None }.work();
 }
 
-/// If the writer ends by a panic, nobody must wait for it.
+/// When the writer has ended, and be it by a panic, nobody must wait for it.
 struct Guard<'a>(&'a Shared);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
+        self.0.set_in_doubt(false);
         if std::thread::panicking() {
             self.0.break_down("its writer ended by a panic");
             refuse_all(self.0);

@@ -14,7 +14,7 @@ use super::form::{Fields, Values, instant};
 use super::layout::{self, Part};
 use super::visitor::{Clock, Page, Posted, Visitor, see};
 use super::wire::{Delivery, DryRun, Ended, Job, List};
-use super::{Dashboard, log, ui, words};
+use super::{Dashboard, event, log, ui, words};
 
 /// The pages.
 pub(super) fn routes() -> Router<Dashboard> {
@@ -174,7 +174,7 @@ fn latest(visitor: &Visitor, tab: &str, title: &str, list: &List<Delivery>, coun
                     tbody { @for item in &list.items { tr {
                         td { @if let Some(at) = item.finished_at { (ui::moment(&visitor.clock, at)) } }
                         th scope="row" {
-                            a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) }
+                            a href=(event::address(&item.event_id, &item.id)) { (item.event_type) }
                         }
                         td.name { (log::destination(visitor, item)) }
                         td.text {

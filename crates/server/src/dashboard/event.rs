@@ -42,6 +42,13 @@ pub(super) fn routes() -> Router<Dashboard> {
 pub(super) struct Asked {
     done: Option<String>,
     id: String,
+    /// A delivery that is to be told of, also where there are more than can be told.
+    delivery: String,
+}
+
+/// Where a delivery is told of.
+pub(super) fn address(event: &str, delivery: &str) -> String {
+    format!("/events/{event}?delivery={delivery}#{delivery}")
 }
 
 async fn find(visitor: Visitor, Query(asked): Query<Asked>) -> Page {
@@ -65,7 +72,7 @@ async fn back(Path(id): Path<String>) -> Response {
 async fn of_delivery(visitor: Visitor, Path(id): Path<String>) -> Page {
     let story: Result<DeliveryStory, _> = visitor.api.get(&format!("/v1/deliveries/{}", segment(&id))).await;
     match story {
-        Ok(story) => Ok(see(&format!("/events/{}#{}", story.delivery.event_id, story.delivery.id))),
+        Ok(story) => Ok(see(&address(&story.delivery.event_id, &story.delivery.id))),
         Err(refused) => Err(visitor.refuse(refused)),
     }
 }
@@ -86,25 +93,33 @@ struct Facts {
 }
 
 impl Facts {
-    async fn ask(visitor: &Visitor, id: &str) -> Result<Self, Refused> {
+    async fn ask(visitor: &Visitor, id: &str, asked: &str) -> Result<Self, Refused> {
         let api = &visitor.api;
         let path = format!("/v1/outbound-events/{}?deliveries={MAX_STORIES}", segment(id));
         // Whatever the payload holds, such as numbers beyond all bounds, what stands beside it is read.
         let answer: Box<RawValue> = api.get(&path).await?;
-        let (event, Deliveries { deliveries, counts }, payload) =
-            (part(&answer)?, part(&answer)?, part(&answer)?);
-        let lane = |delivery: &Delivery| {
-            let path = format!("/v1/deliveries/{}", delivery.id);
-            let (over, tried) = (delivery.final_reason.is_some(), delivery.attempts_count > 0);
-            async move {
-                let story = api.get(&path).await?;
-                let requests = if tried { Some(api.get(&format!("{path}/requests")).await?) } else { None };
-                let explanation = if over { None } else { Some(api.get(&format!("{path}/explain")).await?) };
-                Ok::<_, Refused>(Lane { story, requests, explanation })
-            }
-        };
-        let lanes = try_join_all(deliveries.iter().map(lane)).await?;
+        let event: Event = part(&answer)?;
+        let (Deliveries { deliveries, counts }, payload) = (part(&answer)?, part(&answer)?);
+        let told = deliveries.iter().map(|delivery| Lane::ask(visitor, &delivery.id));
+        let mut lanes = try_join_all(told).await?;
+        let is_told = lanes.iter().any(|lane| lane.story.delivery.id == asked);
+        if !asked.is_empty() && !is_told && lanes.len() >= MAX_STORIES {
+            let lane = Lane::ask(visitor, asked).await.ok();
+            let own = |lane: &Lane| lane.story.delivery.event_id == event.id;
+            lanes.splice(0..0, lane.filter(own));
+        }
         Ok(Self { event, counts, payload, lanes })
+    }
+}
+
+impl Lane {
+    async fn ask(visitor: &Visitor, id: &str) -> Result<Self, Refused> {
+        let (api, path) = (&visitor.api, format!("/v1/deliveries/{}", segment(id)));
+        let story: DeliveryStory = api.get(&path).await?;
+        let (over, tried) = (story.delivery.final_reason.is_some(), story.delivery.attempts_count > 0);
+        let requests = if tried { Some(api.get(&format!("{path}/requests")).await?) } else { None };
+        let explanation = if over { None } else { Some(api.get(&format!("{path}/explain")).await?) };
+        Ok(Self { story, requests, explanation })
     }
 }
 
@@ -113,7 +128,7 @@ fn part<T: DeserializeOwned>(answer: &RawValue) -> Result<T, Refused> {
 }
 
 async fn show(visitor: Visitor, Path(id): Path<String>, Query(asked): Query<Asked>) -> Page {
-    let facts = match Facts::ask(&visitor, &id).await {
+    let facts = match Facts::ask(&visitor, &id, &asked.delivery).await {
         Ok(facts) => facts,
         Err(refused) => return Err(visitor.refuse(refused)),
     };
@@ -200,7 +215,11 @@ async fn act_on_delivery(Path(id): Path<String>, Posted { visitor, values }: Pos
         _ => ("cancel", "cancelled"),
     };
     match visitor.api.post::<Delivery>(&format!("{path}/{call}"), &json!({})).await {
-        Ok(delivery) => Ok(see(&format!("/events/{}?done={word}#{}", delivery.event_id, delivery.id))),
+        Ok(delivery) => Ok(see(&format!(
+            "/events/{}?done={word}&delivery={id}#{id}",
+            delivery.event_id,
+            id = delivery.id
+        ))),
         Err(refused) => Err(visitor.refuse(refused)),
     }
 }

@@ -13,7 +13,7 @@ use super::form::instant;
 use super::layout::{self, Part};
 use super::visitor::{Clock, Page, Visitor};
 use super::wire::{At, Delivery, Ended, Event, List};
-use super::{Dashboard, ui, words};
+use super::{Dashboard, event, ui, words};
 use crate::auth::Role;
 
 /// Rows of a page.
@@ -288,7 +288,7 @@ fn table(visitor: &Visitor, items: &[Delivery]) -> Markup {
                 td { (ui::moment(clock, item.created_at)) }
                 td { (ui::state(&item.status)) }
                 th scope="row" {
-                    a href={ "/events/" (item.event_id) "#" (item.id) } { (item.event_type) }
+                    a href=(event::address(&item.event_id, &item.id)) { (item.event_type) }
                     @if item.replay_of.is_some() { small { " replay" } }
                 }
                 td.name { (destination(visitor, item)) }

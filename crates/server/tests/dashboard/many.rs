@@ -124,6 +124,10 @@ async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
     browser.press("in the log").await;
     browser.reads("tbody", "common").await;
     assert_eq!(names(&browser).await, vec!["common"; 50]);
+    browser.press_on("tbody th a").await;
+    browser.reads("main", "9,906 more deliveries are in the log.").await;
+    let told = "return document.getElementById(location.hash.slice(1)) !== null";
+    assert_eq!(browser.run(told).await, true, "the one that was asked for is told, too");
 
     // The oldest of all is the oldest of all, not of those that were held longest.
     let accepted =

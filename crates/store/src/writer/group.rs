@@ -36,6 +36,7 @@ impl<E: Engine> Writer<'_, E> {
             Err(Failure::Unknown(text, done)) => {
                 let error = StoreError::Unavailable(text);
                 self.shared.set_waits(Some(error.clone()));
+                self.shared.set_in_doubt(true);
                 // Whoever asked is told at once; the group itself is kept until it is known what became of it.
                 group.iter_mut().for_each(|work| work.give_up(&error));
                 self.unknown = Some((group, done));
@@ -64,6 +65,7 @@ impl<E: Engine> Writer<'_, E> {
                     }
                     None => {}
                 }
+                self.shared.set_in_doubt(false);
             }
             Err(Failure::Broken(text)) => {
                 tracing::error!(%text, "the store is broken: nothing is acknowledged any more");

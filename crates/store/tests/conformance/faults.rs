@@ -263,17 +263,16 @@ async fn a_commit_whose_answer_was_lost_is_found_out() {
         proxy.next_group.store(mode, Ordering::SeqCst);
         let answer = store.accept(accept(event)).await;
         assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+        let handed_on = || {
+            let commits = commits.lock().unwrap();
+            commits.iter().flat_map(|commit| &commit.accepted).filter(|event| event.message.id == id).count()
+        };
+        store.cluster().unwrap().news().await.unwrap();
+        assert_eq!(handed_on(), usize::from(made), "before what others have accepted since");
         store.record(notice(9));
         until("the record is in", || tickets(&commits) == [9]).await;
         assert!(matches!(store.accept(accept(later_one)).await, Ok(Accepted::Stored(_))));
-        let handed_on = commits
-            .lock()
-            .unwrap()
-            .iter()
-            .flat_map(|commit| &commit.accepted)
-            .filter(|event| event.message.id == id)
-            .count();
-        assert_eq!(handed_on, usize::from(made), "to the engine, once");
+        assert_eq!(handed_on(), usize::from(made), "to the engine, once");
         assert_eq!(store.event(AccountNo(1), id).await.unwrap().is_some(), made);
         assert_eq!(
             store.waiting(tidegate_store::lane::Of::Account(AccountNo(1))).deliveries,
