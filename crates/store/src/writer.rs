@@ -71,6 +71,8 @@ pub(crate) trait Engine {
     /// Tries to go on after [`Failure::Full`], [`Failure::Unavailable`] or [`Failure::Unknown`]. Says whether the commit
     /// whose answer was lost had been made.
     fn recover(&mut self) -> Result<bool, Failure>;
+    /// Whether there seems to be room for more than a few records.
+    fn has_room(&self) -> bool;
     /// Between two groups.
     fn tidy(&mut self, idle: bool);
     /// Marks the stop as clean.

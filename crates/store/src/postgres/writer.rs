@@ -150,6 +150,10 @@ impl Engine for Writer {
         Ok(std::mem::take(&mut self.in_doubt) && last == self.groups + 1)
     }
 
+    fn has_room(&self) -> bool {
+        true
+    }
+
     fn tidy(&mut self, _: bool) {}
 
     /// The slots are given back when the node leaves: their next owner knows then that nothing was in flight.

@@ -169,6 +169,10 @@ impl Engine for Writer<'_> {
         Ok(false)
     }
 
+    fn has_room(&self) -> bool {
+        self.watch.has_room()
+    }
+
     fn tidy(&mut self, idle: bool) {
         match idle {
             false => self.empty_long_log(),

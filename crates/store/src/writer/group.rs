@@ -113,9 +113,18 @@ impl<E: Engine> Writer<'_, E> {
         others.into_iter().for_each(|work| work.fail(error));
     }
 
+    /// On a full disk something small may find a place where no event does: that is no end of the trouble.
+    fn is_room_for_more(&self, group: &[Work]) -> bool {
+        !matches!(self.shared.waits(), Some(StoreError::Full))
+            || group.iter().any(|work| matches!(work, Work::Accept(_)))
+            || self.engine.has_room()
+    }
+
     /// The commit is durable: the engine hears of it first, then whoever asked.
     fn tell(&mut self, mut group: Vec<Work>, done: Vec<Done>, begun: Instant) {
-        self.shared.set_waits(None);
+        if self.is_room_for_more(&group) {
+            self.shared.set_waits(None);
+        }
         let mut commit = Commit { things: group.len(), ..Commit::default() };
         for (work, done) in group.iter_mut().zip(&done) {
             collect(&mut commit, work, done);

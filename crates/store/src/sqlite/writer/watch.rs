@@ -9,6 +9,8 @@ use crate::writer::now;
 
 /// How often it is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
+/// With so many bytes left on it a disk is not full.
+const ROOM: u64 = 1 << 20;
 
 /// The file, as it was opened.
 pub(super) struct Watch {
@@ -23,6 +25,11 @@ impl Watch {
         let mut log = path.to_owned().into_os_string();
         log.push("-wal");
         Self { path: path.to_owned(), log: log.into(), identity: identity(path), last: now() }
+    }
+
+    /// Whether the disk has room, as far as it tells: a quota is not seen here.
+    pub(super) fn has_room(&self) -> bool {
+        rustix::fs::statvfs(&self.path).is_ok_and(|disk| disk.f_bfree.saturating_mul(disk.f_frsize) >= ROOM)
     }
 
     /// The length of the write-ahead log's file.
