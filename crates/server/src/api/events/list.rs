@@ -23,7 +23,7 @@ use crate::api::{App, Data, ok};
 use crate::auth::{Call, Viewer};
 
 /// Searches for one page: with events for many destinations most of what one finds is of one event.
-const SEARCHES: usize = 8;
+const SEARCHES: usize = 6;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
