@@ -195,7 +195,6 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
         ("expired", Some(ended)) => Some(words::count(ended.expired)),
         _ => None,
     };
-    let zone = visitor.clock.zone_name();
     html! {
         h1 { "Log" }
         nav.tabs aria-label="By status" data-live="tabs" {
@@ -206,6 +205,21 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
             }
             a href=(asked.page(EVENTS, "")) aria-current=[(tab == EVENTS).then_some("page")] { "Events" }
         }
+        (filter(asked, tab, &visitor.clock))
+        form.filter method="get" action="/find" role="search" {
+            div.field.wide {
+                label for="find" { "Go to an event or delivery by its id" }
+                input id="find" name="id" placeholder="evt_… or dlv_…";
+            }
+            button type="submit" { "Go" }
+        }
+        @if !visitor.caller.role.permits(Role::Viewer) { p { "This key may not read." } }
+    }
+}
+
+fn filter(asked: &Asked, tab: &str, clock: &Clock) -> Markup {
+    let zone = clock.zone_name();
+    html! {
         form.filter method="get" action=(address(tab)) role="search" {
             input type="hidden" name="tab" value=(tab);
             div.field {
@@ -262,14 +276,6 @@ fn head(visitor: &Visitor, asked: &Asked, tab: &str, ended: Option<Ended>) -> Ma
                 a href={ (address(tab)) "?tab=" (tab) } { "Clear" }
             }
         }
-        form.filter method="get" action="/find" role="search" {
-            div.field.wide {
-                label for="find" { "Go to an event or delivery by its id" }
-                input id="find" name="id" placeholder="evt_… or dlv_…";
-            }
-            button type="submit" { "Go" }
-        }
-        @if !visitor.caller.role.permits(Role::Viewer) { p { "This key may not read." } }
     }
 }
 

@@ -44,6 +44,30 @@ async fn names(browser: &Browser) -> Vec<String> {
     names.iter().map(|name| name.as_str().unwrap_or_default().to_owned()).collect()
 }
 
+/// Events are found by what became of them, and one for nearly all of the destinations is as quick to look at as another.
+async fn events_are_found(server: &Server, browser: &Browser) {
+    browser.go("/log/events").await;
+    browser.choose("status", "dead_letter").await;
+    browser.press("Show").await;
+    browser.reads("tbody", "fails").await;
+    assert_eq!(names(browser).await, ["fails"]);
+    browser.choose("status", "").await;
+    browser.choose("hold", "paused").await;
+    browser.press("Show").await;
+    browser.reads("tbody", "most").await;
+    assert_eq!(names(browser).await, ["most", "most", "most", "held"]);
+    let common = publish(server, json!({"event_type": "common", "payload": {}})).await;
+    browser.go(&format!("/events/{common}")).await;
+    browser.reads("main", "9,907 more deliveries are in the log.").await;
+    browser.press("in the log").await;
+    browser.reads("tbody", "common").await;
+    assert_eq!(names(browser).await, vec!["common"; 50]);
+    browser.press_on("tbody th a").await;
+    browser.reads("main", "9,906 more deliveries are in the log.").await;
+    let told = "return document.getElementById(location.hash.slice(1)) !== null";
+    assert_eq!(browser.run(told).await, true, "the one that was asked for is told, too");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
     let server = Server::start(&[]).await;
@@ -107,27 +131,7 @@ async fn among_ten_thousand_destinations_the_one_that_matters_is_found() {
     browser.reads("tbody", "Customer 00001").await;
     assert_eq!(names(&browser).await, first);
 
-    // Events are found by what became of them, and one for nearly all of the destinations is as quick to look at as another.
-    browser.go("/log/events").await;
-    browser.choose("status", "dead_letter").await;
-    browser.press("Show").await;
-    browser.reads("tbody", "fails").await;
-    assert_eq!(names(&browser).await, ["fails"]);
-    browser.choose("status", "").await;
-    browser.choose("hold", "paused").await;
-    browser.press("Show").await;
-    browser.reads("tbody", "most").await;
-    assert_eq!(names(&browser).await, ["most", "most", "most", "held"]);
-    let common = publish(&server, json!({"event_type": "common", "payload": {}})).await;
-    browser.go(&format!("/events/{common}")).await;
-    browser.reads("main", "9,907 more deliveries are in the log.").await;
-    browser.press("in the log").await;
-    browser.reads("tbody", "common").await;
-    assert_eq!(names(&browser).await, vec!["common"; 50]);
-    browser.press_on("tbody th a").await;
-    browser.reads("main", "9,906 more deliveries are in the log.").await;
-    let told = "return document.getElementById(location.hash.slice(1)) !== null";
-    assert_eq!(browser.run(told).await, true, "the one that was asked for is told, too");
+    events_are_found(&server, &browser).await;
 
     // The oldest of all is the oldest of all, not of those that were held longest.
     let accepted =
