@@ -20,6 +20,9 @@ pub const SLOTS: u16 = 256;
 pub const LEASE: Millis = Millis::seconds(10);
 /// How often it is renewed.
 pub const RENEW_EVERY: Millis = Millis::seconds(2);
+/// A node that has not got its share yet looks so often: what others give back is worked by nobody, and the notice of it may be
+/// lost.
+pub const LOOK_FOR_SHARE: Millis = Millis::new(250);
 /// So long before the end of its lease a node that could not renew stops: it starts nothing, and cuts off what is in flight.
 pub const STOP_BEFORE: Millis = Millis::seconds(2);
 /// A slot that is passed on waits so long for its last attempt.
@@ -129,7 +132,7 @@ pub struct Plan {
     pub pass: Vec<Slot>,
     /// These went to somebody else: nothing that is still under way in them counts.
     pub lost: Vec<Slot>,
-    /// Look again then, if not earlier: a lease ends.
+    /// Look again then, if not earlier: a lease ends, or others are about to give something back.
     pub look_after: Option<Millis>,
 }
 
@@ -210,9 +213,10 @@ impl Membership {
         let (own, others): (Vec<Slot>, Vec<Slot>) = Slot::all().partition(|slot| slot.index() % of == place);
         let in_order = || own.iter().chain(&others).copied();
         plan.pass = in_order().filter(held).skip(count).collect();
-        plan.claim =
-            in_order().filter(free).take(count.saturating_sub(in_order().filter(held).count())).collect();
-        plan.look_after = self.next_end(roll);
+        let missing = count.saturating_sub(in_order().filter(held).count());
+        plan.claim = in_order().filter(free).take(missing).collect();
+        let is_short = plan.claim.len() < missing;
+        plan.look_after = self.next_end(roll).into_iter().chain(is_short.then_some(LOOK_FOR_SHARE)).min();
         for slot in &plan.pass {
             if let Tenure::Held(epoch) = self.slots[slot.index()] {
                 self.slots[slot.index()] = Tenure::Passing(epoch, sent + DRAIN);

@@ -1,7 +1,7 @@
 //! This node's part in a cluster: renews its lease, claims slots, passes them on, and tells the driver.
 //!
 //! ```text
-//!            ┌── every 2 s, when another's lease ends, when slots were given back ──┐
+//!            ┌── every 2 s, more often while slots are missing, when a lease ends ──┐
 //!            ▼                                                                      │
 //!   renew ──► clock, `Work until` ──► Membership::renewed ──► lost: `Lose`          │
 //!   failed: `OutOfReach`                                                            │

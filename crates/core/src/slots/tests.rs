@@ -170,3 +170,19 @@ fn who_leaves_passes_on_everything_and_claims_nothing() {
         Tenure::Passing(Epoch(1), Mono::from_millis(10) + DRAIN)
     );
 }
+
+#[test]
+fn who_has_not_got_its_share_looks_again_soon_and_who_has_does_not() {
+    let mut shared = Shared::new();
+    let mut first = shared.join(1, 0);
+    shared.round(&mut first, 0);
+    let mut second = shared.join(2, 0);
+    let plan = second.membership.renewed(Mono::from_millis(10), &shared.roll());
+    assert_eq!((plan.claim.len(), plan.look_after), (0, Some(LOOK_FOR_SHARE)));
+    shared.round(&mut first, 0);
+    let plan = second.membership.renewed(Mono::from_millis(20), &shared.roll());
+    assert_eq!(plan.claim.len(), 128);
+    assert_eq!(plan.look_after, Some(LEASE), "nothing is missing but the end of another's lease");
+    let plan = first.membership.renewed(Mono::from_millis(20), &shared.roll());
+    assert_eq!((plan.pass.len(), plan.look_after), (0, Some(LEASE)));
+}
