@@ -1,4 +1,4 @@
--- open -> final. That it is open was seen in the same transaction.
+-- open -> final.
 -- Index: the primary key.
 update deliveries
 set attempts_made = ?2, attempts_used = ?3, retry_at = null, retry_reason = null, stage = ?4, end_code = ?5,

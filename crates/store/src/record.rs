@@ -1,6 +1,7 @@
 //! What the engine writes down: results, lanes, holds, in one commit.
 
 use tidegate_core::delivery::{Delivery, HoldReason};
+use tidegate_core::id::EventId;
 use tidegate_core::slots::Epoch;
 use tidegate_core::time::Timestamp;
 
@@ -52,6 +53,8 @@ pub struct Settled {
     pub destination: DestinationNo,
     /// The delivery as it is now.
     pub delivery: Box<Delivery>,
+    /// Its event and the length of the payload, where they are at hand: else the store looks for them.
+    pub event: Option<(EventId, usize)>,
     /// The attempt that led to it, if one did.
     pub attempt: Option<StoredAttempt>,
     /// The epoch of its slot under which it came about: if the node has lost the slot since, it is refused, even where the node

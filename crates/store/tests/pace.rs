@@ -143,6 +143,8 @@ impl World {
         delivery.status = Status::Final(End::Delivered);
         delivery.attempts_made = 1;
         delivery.attempts_used = 1;
+        let of = Sequence::from_stored(delivery.id.sequence().get() - 1);
+        let event = (EventId::numbered(of, Draw(0)), PAYLOAD);
         let number = self.next(1);
         let attempt = StoredAttempt {
             id: AttemptId::numbered(Sequence::from_stored(number), Draw(number)),
@@ -162,6 +164,7 @@ impl World {
             account: AccountNo(1),
             destination,
             delivery: Box::new(delivery),
+            event: Some(event),
             attempt: Some(attempt),
             epoch: None,
         }

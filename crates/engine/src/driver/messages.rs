@@ -38,13 +38,11 @@ impl Messages {
     pub(super) fn get(&self, delivery: Sequence) -> Option<Arc<Message>> {
         self.young.get(&delivery).or_else(|| self.old.get(&delivery)).cloned()
     }
-    /// A delivery is over.
-    pub(super) fn forget(&mut self, delivery: Sequence) {
-        if let Some(message) = self.young.remove(&delivery) {
-            let last = Arc::strong_count(&message) == 1;
-            self.bytes = self.bytes.saturating_sub(ENTRY + if last { message.payload.len() } else { 0 });
-        } else {
-            self.old.remove(&delivery);
-        }
+    /// A delivery is over. Its message, if it is at hand.
+    pub(super) fn take(&mut self, delivery: Sequence) -> Option<Arc<Message>> {
+        let Some(message) = self.young.remove(&delivery) else { return self.old.remove(&delivery) };
+        let last = Arc::strong_count(&message) == 1;
+        self.bytes = self.bytes.saturating_sub(ENTRY + if last { message.payload.len() } else { 0 });
+        Some(message)
     }
 }

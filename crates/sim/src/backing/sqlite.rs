@@ -249,6 +249,7 @@ impl Sqlite {
                         account,
                         destination,
                         delivery: delivery.clone(),
+                        event: None,
                         attempt,
                         epoch: None,
                     });

@@ -228,6 +228,7 @@ impl Bench {
             account: AccountNo(account),
             destination: DestinationNo(destination),
             delivery: Box::new(delivery),
+            event: None,
             attempt,
             epoch: None,
         }

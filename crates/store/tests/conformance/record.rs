@@ -16,6 +16,7 @@ use crate::place::Engine;
 on_both! {
     a_failed_one_waits_for_its_retry_and_then_has_its_place_again;
     what_is_final_stays_so_but_its_attempt_is_written_down;
+    a_result_that_brings_its_event_counts_once;
     attempts_keep_what_was_answered_by_failures;
     what_happened_is_counted_by_the_hour;
     what_is_stale_or_too_old_is_found;
@@ -45,6 +46,7 @@ async fn what_is_final_stays_so_but_its_attempt_is_written_down(engine: Engine) 
         account: AccountNo(1),
         destination: DestinationNo(1),
         delivery: Box::new(withdrawn.clone()),
+        event: None,
         attempt: None,
         epoch: None,
     };
@@ -57,6 +59,25 @@ async fn what_is_final_stays_so_but_its_attempt_is_written_down(engine: Engine) 
     assert_eq!(attempts.len(), 1);
     assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).deliveries, 0);
     assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).bytes, 0);
+}
+
+/// The engine knows the event of what it has sent; the store need not look for it, and must not take its word that it is open.
+async fn a_result_that_brings_its_event_counts_once(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let event = bench.event(1, &[1], START);
+    let brought = Some((event.message.id, event.message.payload.len()));
+    let delivery = event.deliveries[0].1.clone();
+    bench.accept(vec![event], START).await;
+    bench.deliver(1, 1, 1, START).await;
+    let one = bench.store.waiting(Of::Destination(DestinationNo(1))).bytes / 2;
+    for again in [later(5), later(9)] {
+        let settled = Settled { event: brought, ..bench.settled(1, 1, &delivery, OK, again) };
+        bench.record(Record { now: again, settled: vec![settled], ..Record::default() }).await;
+        let waiting = bench.store.waiting(Of::Destination(DestinationNo(1)));
+        assert_eq!((waiting.deliveries, waiting.bytes), (1, one));
+    }
+    let stored = bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().unwrap();
+    assert_eq!(stored.finished_at, Some(later(5)));
 }
 
 async fn attempts_keep_what_was_answered_by_failures(engine: Engine) {

@@ -130,6 +130,7 @@ async fn fill(bench: &Bench, backlog: &[Sketch]) -> Vec<(u32, Delivery)> {
         account: AccountNo(1),
         destination: DestinationNo(*destination),
         delivery: Box::new(delivery.clone()),
+        event: None,
         attempt: None,
         epoch: None,
     });

@@ -44,24 +44,26 @@ impl Writer<'_> {
         let changed = match delivery.status {
             Status::Final(end) => {
                 let stage = codec::stage_of(&end);
-                let found = self
-                    .hot
-                    .find_open
-                    .query_row([seq], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
-                    .optional()?;
-                if let Some((event_seq, bytes)) = found {
-                    self.hot.settle_final.execute(params![
-                        seq,
-                        delivery.attempts_made,
-                        delivery.attempts_used,
-                        codec::stage(stage),
-                        end.to_code(),
-                        now.as_millis()
-                    ])?;
-                    self.counts.ended(settled.destination, settled.account, stage, bytes, now);
-                    self.note_to_forget(event_seq, now)?;
+                let found = match settled.event {
+                    Some((event, length)) => Some((codec::seq(event.sequence()), codec::length(length))),
+                    None => self.find_open(seq)?,
+                };
+                let changed = self.hot.settle_final.execute(params![
+                    seq,
+                    delivery.attempts_made,
+                    delivery.attempts_used,
+                    codec::stage(stage),
+                    end.to_code(),
+                    now.as_millis()
+                ])?;
+                match found {
+                    Some((event_seq, bytes)) if changed > 0 => {
+                        self.counts.ended(settled.destination, settled.account, stage, bytes, now);
+                        self.note_to_forget(event_seq, now)?;
+                        true
+                    }
+                    _ => false,
                 }
-                found.is_some()
             }
             status => {
                 let columns = codec::status_columns(&status);
@@ -83,6 +85,11 @@ impl Writer<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Event and length of the payload of one that is open.
+    fn find_open(&mut self, seq: i64) -> Result<Option<(i64, i64)>, Failure> {
+        Ok(self.hot.find_open.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
     fn is_there(&self, seq: i64) -> Result<bool, Failure> {

@@ -141,6 +141,7 @@ async fn results(bench: &Bench) {
         account: AccountNo(1),
         destination: DestinationNo(1),
         delivery: Box::new(withdrawn),
+        event: None,
         attempt: None,
         epoch: None,
     };
