@@ -8,6 +8,7 @@ mod disk_full;
 mod fsync_error;
 mod kill;
 mod limits;
+mod poison;
 mod power_cut;
 mod removed;
 mod schema;
@@ -38,6 +39,7 @@ const ALL: &[&Scenario] = &[
     &kill::SCENARIO,
     &syscalls::SCENARIO,
     &crash_loop::SCENARIO,
+    &poison::SCENARIO,
     &power_cut::SCENARIO,
     &fsync_error::SCENARIO,
     &disk_full::SCENARIO,

@@ -139,6 +139,8 @@ pub enum Dead {
     PermanentStatus(u16),
     /// It passed the maximum age while it waited behind this, if behind anything.
     TooOld(Option<HoldReason>),
+    /// The server died several times while it was at work on this one.
+    PutAside,
 }
 
 /// What made an expired delivery late.
@@ -281,6 +283,9 @@ impl fmt::Display for End {
             }
             Self::DeadLetter(Dead::TooOld(Some(hold))) => write!(f, "passed the maximum age behind {hold}"),
             Self::DeadLetter(Dead::TooOld(None)) => f.write_str("passed the maximum age"),
+            Self::DeadLetter(Dead::PutAside) => f.write_str(
+                "put aside: the server died three times while it was at work on this delivery; replay it to try again",
+            ),
             Self::Expired(Late::OnArrival) => f.write_str("was already expired when it was accepted"),
             Self::Expired(Late::Behind(hold)) => write!(f, "expired behind {hold}"),
             Self::Expired(Late::InQueue) => f.write_str("expired before its turn came in the queue"),

@@ -78,6 +78,13 @@ pub enum Input {
         /// Chance for the retry's jitter.
         draw: Draw,
     },
+    /// An attempt was never made, and its delivery is not to be tried again: it kills the process.
+    PutAside {
+        /// At which destination.
+        lane: LaneId,
+        /// Which delivery.
+        delivery: DeliveryId,
+    },
     /// The store answered [`Effect::Refill`].
     Refilled {
         /// For which destination.
@@ -370,7 +377,11 @@ impl Dispatcher {
                 lane
             }
             Input::Finished { lane, delivery, report, draw } => {
-                self.finished(now, lane, delivery, &report, draw, effects);
+                self.moved(lane, |lane| lane.finished(now, delivery, &report, draw, effects));
+                lane
+            }
+            Input::PutAside { lane, delivery } => {
+                self.moved(lane, |lane| lane.put_aside(now, delivery, effects));
                 lane
             }
             Input::Refilled { lane, refill } => {
@@ -425,18 +436,6 @@ impl Dispatcher {
             }
         };
         self.run(lane);
-    }
-
-    fn finished(
-        &mut self,
-        now: Now,
-        id: LaneId,
-        delivery: DeliveryId,
-        report: &Report,
-        draw: Draw,
-        effects: &mut Vec<Effect>,
-    ) {
-        self.moved(id, |lane| lane.finished(now, delivery, report, draw, effects));
     }
 
     /// Changes a lane so that what it has in flight, or its trust, may be another.

@@ -41,6 +41,7 @@ use tokio::time::Instant;
 
 use crate::chance::Chance;
 use crate::clock::Clock;
+use crate::deathwatch::Deathwatch;
 use crate::dispatcher::{AccountNo, Command, Dispatcher, Effect, Input, LaneId, Presence, Sending};
 use crate::metrics::Metrics;
 use crate::notice::Notice;
@@ -65,6 +66,7 @@ pub(crate) struct Parts {
     pub(crate) chance: Chance,
     pub(crate) store: Store,
     pub(crate) sender: Sender,
+    pub(crate) deathwatch: Deathwatch,
     pub(crate) metrics: Metrics,
     pub(crate) notices: broadcast::Sender<Arc<Notice>>,
     /// The last number given.
@@ -203,7 +205,14 @@ impl Driver {
     fn take_in(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Commit(commit) => self.committed(commit),
-            Arrival::Answered { lane, sending, answer } => self.answered(lane, &sending, *answer),
+            Arrival::Answered { lane, sending, answer } => {
+                let parts = Arc::clone(&self.parts);
+                parts.deathwatch.at_work(sending.delivery, || self.answered(lane, &sending, *answer));
+            }
+            Arrival::PutAside { lane, delivery } => {
+                tracing::error!(%delivery, "put aside: the process died several times while it was at work on it");
+                self.step(Input::PutAside { lane, delivery });
+            }
             Arrival::Refilled { lane, tenure, refilled } => {
                 if self.lanes.get(lane).tenure == tenure {
                     self.lanes.get_mut(lane).after_key = refilled.after_key;

@@ -21,6 +21,7 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 
 use crate::chance::Chance;
 use crate::clock::Clock;
+use crate::deathwatch::Deathwatch;
 use crate::dispatcher::Command;
 use crate::driver::{Arrival, Driver, NewLane, Order, Parts, View, Wishes};
 use crate::membership::{self, Seen};
@@ -59,6 +60,8 @@ pub enum Place {
 pub struct EngineConfig {
     /// Where the store lies.
     pub place: Place,
+    /// What this node keeps for itself, wherever the store lies.
+    pub data_dir: PathBuf,
     /// Requests in flight on this node, at most.
     pub slots: u32,
     /// Threads that read the store.
@@ -135,6 +138,7 @@ pub async fn start(config: EngineConfig) -> Result<(Engine, Started), StoreError
         share: cluster.as_ref().map_or(Share::All, |cluster| Share::Of(cluster.seat())),
         store,
         sender: Sender::new(config.sender),
+        deathwatch: Deathwatch::begin(&config.data_dir),
         metrics: Metrics::default(),
         notices: broadcast::Sender::new(NOTICES),
         sequence: AtomicU64::new(sequence.get()),
@@ -322,6 +326,7 @@ impl Engine {
         {
             tracing::warn!(%error, "the cluster was not told that this node has left");
         }
+        self.parts.deathwatch.end();
     }
 
     async fn ask(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) -> Result<(), Stopped> {

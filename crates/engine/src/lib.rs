@@ -9,12 +9,14 @@
 //!   sender    one attempt: resolver, connection, signature, answer
 //!   keeper    ends what went stale in the store, deletes what is old
 //!   membership, tenancy, orders   one of several nodes: leases, slots that come and go, wishes for what others work
+//!   deathwatch      what the process was at work on when it died
 //!   reading         what is read of deliveries of which something is wanted
 //!   clock, chance   the one file that reads the clock, the one that draws
 //! ```
 
 pub mod chance;
 pub mod clock;
+mod deathwatch;
 pub mod dispatcher;
 mod driver;
 mod handle;

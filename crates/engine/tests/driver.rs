@@ -96,6 +96,7 @@ async fn run(folder: &Path) -> (Engine, Started) {
     let sender = SenderConfig::new(Resolver::system(guard).unwrap());
     let config = EngineConfig {
         place: Place::Directory(folder.to_path_buf()),
+        data_dir: folder.to_path_buf(),
         slots: 100,
         readers: 2,
         retention: Millis::days(30),

@@ -56,6 +56,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let (engine, mut started) = tidegate_engine::start(EngineConfig {
         place: place(&config, address),
+        data_dir: config.data_dir.clone(),
         slots: config.max_in_flight,
         readers: READERS,
         retention: config.retention,

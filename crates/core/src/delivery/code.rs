@@ -16,6 +16,7 @@ impl End {
             Self::DeadLetter(Dead::PermanentStatus(status)) => format!("{word}:permanent_status:{status}"),
             Self::DeadLetter(Dead::TooOld(None)) => format!("{word}:too_old"),
             Self::DeadLetter(Dead::TooOld(Some(hold))) => format!("{word}:too_old:{hold}"),
+            Self::DeadLetter(Dead::PutAside) => format!("{word}:put_aside"),
             Self::Expired(Late::OnArrival) => format!("{word}:on_arrival"),
             Self::Expired(Late::Behind(hold)) => format!("{word}:behind:{hold}"),
             Self::Expired(Late::InQueue) => format!("{word}:in_queue"),
@@ -41,6 +42,7 @@ impl End {
             ("dead_letter", Some("too_old"), Some(hold)) => {
                 Self::DeadLetter(Dead::TooOld(Some(HoldReason::from_word(hold)?)))
             }
+            ("dead_letter", Some("put_aside"), None) => Self::DeadLetter(Dead::PutAside),
             ("expired", Some("on_arrival"), None) => Self::Expired(Late::OnArrival),
             ("expired", Some("behind"), Some(hold)) => {
                 Self::Expired(Late::Behind(HoldReason::from_word(hold)?))
@@ -94,6 +96,7 @@ pub(crate) mod tests {
             Just(End::DeadLetter(Dead::Gone)),
             any::<u16>().prop_map(|status| End::DeadLetter(Dead::PermanentStatus(status))),
             prop::option::of(hold()).prop_map(|hold| End::DeadLetter(Dead::TooOld(hold))),
+            Just(End::DeadLetter(Dead::PutAside)),
             Just(End::Expired(Late::OnArrival)),
             hold().prop_map(|hold| End::Expired(Late::Behind(hold))),
             Just(End::Expired(Late::InQueue)),

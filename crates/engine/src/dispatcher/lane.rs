@@ -6,14 +6,14 @@ mod orders;
 
 use std::sync::Arc;
 
-use tidegate_core::delivery::{Delivery, End, HoldReason, Place, Status, Withdrawn};
+use tidegate_core::delivery::{Dead, Delivery, End, HoldReason, Place, Status, Withdrawn};
 use tidegate_core::draw::Draw;
 use tidegate_core::gate::{self, Decision, Hold};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{Aftermath, Attempt, LaneState, Report};
 use tidegate_core::limits;
 use tidegate_core::order::{Line, OnExhausted, Ordering, Turn};
-use tidegate_core::outcome::Bearing;
+use tidegate_core::outcome::{Bearing, Outcome};
 use tidegate_core::policy::Policy;
 use tidegate_core::refill::Refill;
 use tidegate_core::settle::settle;
@@ -268,14 +268,8 @@ impl Lane {
         draw: Draw,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(index) = self.flights.iter().position(|flight| flight.delivery.id == id) else { return };
-        let Flight { mut delivery, attempt, cancelled } = self.flights.swap_remove(index);
-        (self.progress_at, self.stalled) = (now.mono, false);
-        self.crowded &= !self.flights.is_empty();
-        let aftermath = self.state.finish(now, &self.policy, id, &attempt, report);
-        if aftermath != Aftermath::default() {
-            effects.push(Effect::Changed { lane: self.id, aftermath });
-        }
+        let Some(flight) = self.land(now, id, report, effects) else { return };
+        let Flight { mut delivery, attempt, cancelled } = flight;
         settle(now.wall, &mut delivery, &self.policy, report.outcome, draw);
         if let (Some(end), false) = (cancelled, delivery.status == Status::Final(End::Delivered)) {
             delivery.status = Status::Final(end);
@@ -287,6 +281,33 @@ impl Lane {
                 self.queue.insert(delivery, &self.policy, now.wall);
             }
         }
+    }
+
+    /// The attempt of a delivery was not made, and none will be.
+    pub(super) fn put_aside(&mut self, now: Now, id: DeliveryId, effects: &mut Vec<Effect>) {
+        let report = Report { outcome: Outcome::Cancelled, elapsed: Millis::ZERO, rate_hint: None };
+        if let Some(flight) = self.land(now, id, &report, effects) {
+            self.end(now, flight.delivery, End::DeadLetter(Dead::PutAside), None, effects);
+        }
+    }
+
+    /// Takes a delivery out of what is in flight; the lane learns from how that went.
+    fn land(
+        &mut self,
+        now: Now,
+        id: DeliveryId,
+        report: &Report,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Flight> {
+        let index = self.flights.iter().position(|flight| flight.delivery.id == id)?;
+        let flight = self.flights.swap_remove(index);
+        (self.progress_at, self.stalled) = (now.mono, false);
+        self.crowded &= !self.flights.is_empty();
+        let aftermath = self.state.finish(now, &self.policy, id, &flight.attempt, report);
+        if aftermath != Aftermath::default() {
+            effects.push(Effect::Changed { lane: self.id, aftermath });
+        }
+        Some(flight)
     }
 
     /// A delivery is over: its line goes on, or stands.

@@ -12,7 +12,7 @@ use tidegate_core::delivery::{Delivery, End, Status};
 use tidegate_core::id::{AttemptId, DeliveryId};
 use tidegate_core::lane::{Attempt, Report};
 use tidegate_core::outcome::{NetworkFault, Outcome};
-use tidegate_core::time::{Millis, Now};
+use tidegate_core::time::Millis;
 use tidegate_store::StoreError;
 use tidegate_store::delivery::StoredAttempt;
 use tidegate_store::event::Message;
@@ -63,6 +63,10 @@ impl Driver {
 
     /// Starts an attempt. The message is at hand, or the attempt reads it first.
     fn send(&mut self, lane: LaneId, sending: Sending) {
+        if self.parts.deathwatch.is_put_aside(sending.delivery) {
+            let _left = self.outbox.send(Arrival::PutAside { lane, delivery: sending.delivery });
+            return;
+        }
         let record = self.lanes.get(lane);
         let (endpoint, pool) = (Arc::clone(&record.endpoint), Arc::clone(&record.pool));
         let message = self.messages.get(sending.delivery.sequence());
@@ -87,7 +91,7 @@ impl Driver {
                 Ok(parts.sender.send(&pool, request).await)
             };
             let answer = tokio::select! {
-                answer = within_lease(&parts, sending.attempt.started, attempt) => answer.unwrap_or_else(|answer| answer),
+                answer = within_lease(&parts, &sending, attempt) => answer.unwrap_or_else(|answer| answer),
                 _cut = lifeline.changed() => return,
             };
             let arrival = Arrival::Answered { lane, sending: Box::new(sending), answer: Box::new(answer) };
@@ -99,9 +103,10 @@ impl Driver {
     fn settle(&mut self, lane: LaneId, mark: Mark, delivery: Box<Delivery>, attempt: Option<StoredAttempt>) {
         let record = self.lanes.get(lane);
         let (account, destination, epoch) = (record.account, record.destination, record.epoch);
-        let now = self.timestamp();
+        let (now, mut event) = (self.timestamp(), None);
         if let Status::Final(end) = delivery.status {
-            self.messages.forget(delivery.id.sequence());
+            let message = self.messages.take(delivery.id.sequence());
+            event = message.map(|message| (message.id, message.payload.len()));
             self.parts.metrics.end(&end);
             self.pulse.ended(account, now, &end);
             if end == End::Delivered {
@@ -112,7 +117,7 @@ impl Driver {
             let notice = Notice::of_delivery(account, destination, now, &delivery);
             let _nobody = self.parts.notices.send(Arc::new(notice));
         }
-        self.recorder.settle(lane, mark, Settled { account, destination, delivery, attempt, epoch });
+        self.recorder.settle(lane, mark, Settled { account, destination, delivery, event, attempt, epoch });
     }
 
     /// The attempt's line in the log and its row in the store.
@@ -193,15 +198,16 @@ impl Driver {
 /// write the first byte of a request that it was about to make.
 async fn within_lease(
     parts: &Parts,
-    started: Now,
+    sending: &Sending,
     attempt: impl Future<Output = Result<Answer, Answer>>,
 ) -> Result<Answer, Answer> {
     let mut attempt = pin!(attempt);
     poll_fn(|context| {
         let now = parts.clock.mono();
-        let elapsed = now.since(started.mono);
+        let elapsed = now.since(sending.attempt.started.mono);
         if now.as_millis() < parts.lease_until.load(Relaxed) {
-            return poll_unless_it_panics(attempt.as_mut(), context).unwrap_or_else(|| {
+            let work = || poll_unless_it_panics(attempt.as_mut(), context);
+            return parts.deathwatch.at_work(sending.delivery, work).unwrap_or_else(|| {
                 tracing::error!("an attempt panicked; it counts as one with an answer that cannot be read");
                 let outcome = Outcome::NetworkError(NetworkFault::BadResponse);
                 Poll::Ready(Err(Answer::without_answer(outcome, elapsed, "its answer cannot be read")))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::id::DeliveryId;
 use tidegate_core::policy::Policy;
 use tidegate_core::slots::Slot;
 use tidegate_core::time::Mono;
@@ -24,6 +25,8 @@ pub(crate) enum Arrival {
     Commit(Commit),
     /// An attempt ended.
     Answered { lane: LaneId, sending: Box<Sending>, answer: Box<Answer> },
+    /// One was not sent, and never will be: it kills the process.
+    PutAside { lane: LaneId, delivery: DeliveryId },
     /// The store answered a refill that was asked for in this tenure of the lane.
     Refilled { lane: LaneId, tenure: u64, refilled: Box<Refilled> },
     /// Other nodes may have committed something for this one.

@@ -169,7 +169,7 @@ impl Reasons {
             Dead::PermanentStatus(status) => {
                 last == Some(Outcome::HttpError { status }) && status == PERMANENT
             }
-            Dead::Gone => false,
+            Dead::Gone | Dead::PutAside => false,
             Dead::TooOld(_) => view.now.wall >= delivery.too_old_at,
         }
     }
