@@ -29,6 +29,7 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     if !Tracer::works() {
         return Ok(Outcome::Skipped(MISSING.to_owned()));
     }
+    std::fs::create_dir_all(&rig.home)?;
     let history = Arc::new(History::begin(&rig.home)?);
     let data_dir = rig.home.join("data");
     let mut server = Server::new(&rig.binary, &rig.home, &data_dir, &history)?;
