@@ -152,7 +152,8 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("tidegate-deathwatch-{name}-{}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("tidegate-deathwatch-{name}-{}", std::process::id()));
             let _none = fs::remove_dir_all(&path);
             fs::create_dir(&path).unwrap();
             Self(path)

@@ -59,8 +59,13 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     rig.count("deaths", 1 + WATCHED_DEATHS);
 
     server.start(&Launch::plain()).await?;
-    let over = until(secs(10), async || status(&server, &next).await.is_ok_and(|(word, _)| word == "delivered"));
-    ensure!(over.await, "what comes after it in its line was not delivered: {:?}", status(&server, &next).await);
+    let over =
+        until(secs(10), async || status(&server, &next).await.is_ok_and(|(word, _)| word == "delivered"));
+    ensure!(
+        over.await,
+        "what comes after it in its line was not delivered: {:?}",
+        status(&server, &next).await
+    );
     let (word, reason) = status(&server, &poison).await?;
     ensure!(word == "dead_letter" && reason.starts_with("put aside"), "it is {word}: {reason}");
     ensure!(receiver.requests() == 1, "{} requests instead of one", receiver.requests());

@@ -266,7 +266,14 @@ async fn what_is_forgotten_is_taken_out_of_every_table() {
                 probe: None,
             };
             let (delivery, attempt) = (Box::new(delivery), Some(attempt));
-            crate::record::Settled { account: AccountNo(1), destination, delivery, event: None, attempt, epoch: None }
+            crate::record::Settled {
+                account: AccountNo(1),
+                destination,
+                delivery,
+                event: None,
+                attempt,
+                epoch: None,
+            }
         });
         let settled = settled.collect();
         store.accept(Accept { now: START, events, idempotency: None, outbox: None }).await.unwrap();
