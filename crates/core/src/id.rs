@@ -11,7 +11,7 @@
 //!
 //! Clock and dice are handed in. How an id is bound in SQL or written in JSON is left to those who do it.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
 
@@ -110,11 +110,12 @@ impl<K: Kind> Id<K> {
 
 impl<K: Kind> fmt::Display for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut digits = [0; LENGTH as usize];
+        for (digit, place) in digits.iter_mut().zip((0..LENGTH).rev()) {
+            *digit = DIGITS[((self.bits >> (5 * place)) & 31) as usize];
+        }
         f.write_str(K::PREFIX)?;
-        (0..LENGTH).rev().try_for_each(|place| {
-            let value = (self.bits >> (5 * place)) & 31;
-            f.write_char(char::from(DIGITS[value as usize]))
-        })
+        f.write_str(str::from_utf8(&digits).unwrap_or_default())
     }
 }
 impl<K: Kind> fmt::Debug for Id<K> {

@@ -159,7 +159,7 @@ impl Sender {
         let mut read = BytesMut::new();
         let whole = timeout_at(deadline, connection.read(body, reading.body_limit(), &mut read)).await;
         let whole = whole.unwrap_or(false);
-        if !connection.settle().await {
+        if !connection.settle() {
             self.idle.forget_shared(pool);
         } else if whole {
             self.idle.put(pool, connection, Instant::now());

@@ -1,6 +1,6 @@
 //! Does what the machine says: makes attempts, collects results, asks the store for more.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use tidegate_store::delivery::StoredAttempt;
 use tidegate_store::event::Message;
 use tidegate_store::lane::{RefillQuery, Refilled};
 use tidegate_store::record::{HoldRow, NoticeRow, Settled};
+use tokio::sync::watch;
 
 use super::inbox::Arrival;
 use super::{Driver, Parts};
@@ -71,7 +72,7 @@ impl Driver {
         let (endpoint, pool) = (Arc::clone(&record.endpoint), Arc::clone(&record.pool));
         let message = self.messages.get(sending.delivery.sequence());
         let (parts, outbox) = (Arc::clone(&self.parts), self.outbox.clone());
-        let mut lifeline = record.lifeline.subscribe();
+        let lifeline = self.tenancy.as_ref().map(|_| record.lifeline.subscribe());
         // In a box: the runtime moves a task's future several times, and this one is large.
         tokio::spawn(Box::pin(async move {
             let attempt = async {
@@ -92,7 +93,7 @@ impl Driver {
             };
             let answer = tokio::select! {
                 answer = within_lease(&parts, &sending, attempt) => answer.unwrap_or_else(|answer| answer),
-                _cut = lifeline.changed() => return,
+                () = cut(lifeline) => return,
             };
             let arrival = Arrival::Answered { lane, sending: Box::new(sending), answer: Box::new(answer) };
             // The driver is gone only when the node has left: the attempt counts as cut off then.
@@ -191,6 +192,14 @@ impl Driver {
                 let _left = outbox.send(Arrival::Refilled { lane, tenure, refilled: Box::new(refilled) });
             }
         });
+    }
+}
+
+/// Returns when the lane has gone to another node; never where there is none.
+async fn cut(lifeline: Option<watch::Receiver<()>>) {
+    match lifeline {
+        Some(mut lifeline) => drop(lifeline.changed().await),
+        None => pending().await,
     }
 }
 

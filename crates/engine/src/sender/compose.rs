@@ -1,7 +1,7 @@
 //! The request of one attempt: headers, signature, body.
 
 use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderName, HeaderValue, Method, Version};
 use std::fmt::Write as _;
 use tidegate_core::sign::signature;
@@ -22,6 +22,7 @@ const EXPIRES_AT: HeaderName = HeaderName::from_static("tidegate-expires-at");
 pub(super) struct Signed {
     body: Bytes,
     content_type: HeaderValue,
+    content_length: HeaderValue,
     id: HeaderValue,
     event_type: HeaderValue,
     signature: Option<HeaderValue>,
@@ -44,6 +45,7 @@ impl Signed {
         let seconds = now.as_millis().div_euclid(1_000);
         let signature = signature(endpoint.secrets_at(*now), id.to_str().unwrap_or_default(), seconds, &body);
         Self {
+            content_length: written(&mut text, format_args!("{}", body.len())),
             body,
             content_type,
             id,
@@ -69,6 +71,7 @@ impl Signed {
         *composed.uri_mut() = uri.clone();
         let mut headers = template.clone();
         headers.insert(CONTENT_TYPE, self.content_type.clone());
+        headers.insert(CONTENT_LENGTH, self.content_length.clone());
         headers.insert(ID, self.id.clone());
         headers.insert(TIMESTAMP, self.timestamp.clone());
         headers.insert(EVENT_TYPE, self.event_type.clone());
@@ -89,7 +92,7 @@ impl Signed {
 /// A request as people may see it: all that goes out but what is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Its headers, in the order in which they go out. What only the connection adds, such as the length, is left out.
+    /// Its headers, in the order in which they go out.
     pub headers: Vec<(String, ShownValue)>,
     /// Its body.
     pub body: Bytes,

@@ -1,12 +1,16 @@
 //! An open HTTP connection, and one exchange on it.
 //!
 //! HTTP/1.1 is driven by the task that waits for the response: no other task reads or writes, so an attempt on a kept
-//! connection costs no wake-up but the socket's own. HTTP/2 is shared by attempts and needs a task of its own:
+//! connection costs no wake-up but the socket's own. While it is kept nobody waits for it; what happens on its socket then
+//! leaves a mark, and only then is it looked at before it is used. HTTP/2 is shared by attempts and needs a task of its own:
 //! see [`Http2`].
 
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::{Bytes, BytesMut};
 use http::response::Parts;
@@ -44,6 +48,19 @@ pub(super) struct Http1 {
     allowance: Allowance,
     /// Reads and writes; `None` once it has come to its end.
     driver: Option<http1::Connection<TokioIo<Stream>, Outgoing>>,
+    stirred: Arc<Stirred>,
+}
+
+/// Whether something happened on the socket since the connection came to rest: its peer has closed it, most likely.
+struct Stirred(AtomicBool);
+
+impl Wake for Stirred {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Release);
+    }
 }
 
 /// A complete head, its body yet to be read, and the connection that it comes on.
@@ -70,7 +87,8 @@ impl Connection {
         let allowance = stream.allowance();
         allowance.renew();
         let (requests, driver) = settings.handshake(TokioIo::new(stream)).await?;
-        Ok(Self::Http1(Box::new(Http1 { requests, allowance, driver: Some(driver) })))
+        let stirred = Arc::new(Stirred(AtomicBool::new(true)));
+        Ok(Self::Http1(Box::new(Http1 { requests, allowance, driver: Some(driver), stirred })))
     }
 
     /// Speaks HTTP/2 on `stream`.
@@ -134,9 +152,9 @@ impl Connection {
     }
 
     /// After a whole response: whether another request may follow on it.
-    pub(super) async fn settle(&mut self) -> bool {
+    pub(super) fn settle(&mut self) -> bool {
         match self {
-            Self::Http1(http1) => http1.is_open().await && http1.requests.is_ready(),
+            Self::Http1(http1) => http1.is_open() && http1.requests.is_ready(),
             Self::Http2(http2) => http2.is_open(),
         }
     }
@@ -154,8 +172,10 @@ impl Http1 {
         request: http::Request<Bytes>,
     ) -> Result<http::Response<Incoming>, TrySendError<http::Request<Outgoing>>> {
         self.allowance.renew();
-        // One look before writing: a peer that has closed meanwhile must not cost an attempt.
-        self.is_open().await;
+        // A peer that has closed meanwhile must not cost an attempt.
+        if self.stirred.0.load(Acquire) {
+            self.is_open();
+        }
         let mut response = pin!(self.requests.try_send_request(request.map(Full::new)));
         let driver = &mut self.driver;
         poll_fn(|cx| drive(driver, cx, |silent| response.as_mut().poll(silent))).await
@@ -175,16 +195,17 @@ impl Http1 {
         .await
     }
 
-    /// Lets the driver see what the peer did meanwhile. One that has come to its end is dropped.
-    async fn is_open(&mut self) -> bool {
-        poll_fn(|cx| {
-            let ended = self.driver.as_mut().is_none_or(|driver| Pin::new(driver).poll(cx).is_ready());
-            if ended {
-                self.driver = None;
-            }
-            Poll::Ready(!ended)
-        })
-        .await
+    /// Lets the driver see what the peer did meanwhile; what it does from now on leaves a mark. One that has come to its end is
+    /// dropped.
+    fn is_open(&mut self) -> bool {
+        self.stirred.0.store(false, Relaxed);
+        let waker = Waker::from(Arc::clone(&self.stirred));
+        let cx = &mut Context::from_waker(&waker);
+        let ended = self.driver.as_mut().is_none_or(|driver| Pin::new(driver).poll(cx).is_ready());
+        if ended {
+            self.driver = None;
+        }
+        !ended
     }
 }
 

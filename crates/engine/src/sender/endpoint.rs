@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use tidegate_core::dial::Target;
@@ -140,7 +140,7 @@ fn template(custom: &CustomHeaders, auth: Option<&Auth>) -> Result<HeaderMap, In
     let mut headers = HeaderMap::with_capacity(16 + custom.iter().count());
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    for name in [CONTENT_TYPE, ID, TIMESTAMP, SIGNATURE, EVENT_TYPE, DELIVERY, ATTEMPT] {
+    for name in [CONTENT_TYPE, CONTENT_LENGTH, ID, TIMESTAMP, SIGNATURE, EVENT_TYPE, DELIVERY, ATTEMPT] {
         headers.insert(name, HeaderValue::from_static(""));
     }
     for (name, value) in custom.iter() {

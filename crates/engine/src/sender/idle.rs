@@ -37,7 +37,7 @@ pub(super) struct Idle {
 
 #[derive(Default)]
 struct Kept {
-    /// Connections by pool, the one used last at the end.
+    /// Connections by pool, the one used last at the end. A pool that is empty stays for a moment: its next one is soon back.
     by_pool: HashMap<u64, Vec<(Key, Connection)>>,
     /// Endpoints by the time at which a connection of theirs is closed.
     by_time: BTreeMap<Key, u64>,
@@ -91,7 +91,10 @@ impl Idle {
 
     pub(super) fn close_expired(&self, now: Instant) {
         let mut closed = Vec::new();
-        self.lock().expire(now, self.limit, &mut closed);
+        let mut kept = self.lock();
+        kept.expire(now, self.limit, &mut closed);
+        kept.by_pool.retain(|_, connections| !connections.is_empty());
+        drop(kept);
     }
 
     pub(super) fn count(&self) -> usize {
@@ -108,11 +111,7 @@ impl Kept {
         self.by_time.remove(&key);
         let connections = self.by_pool.get_mut(&pool)?;
         let at = connections.iter().rposition(|(known, _)| *known == key)?;
-        let (_, connection) = connections.remove(at);
-        if connections.is_empty() {
-            self.by_pool.remove(&pool);
-        }
-        Some(connection)
+        Some(connections.remove(at).1)
     }
 
     fn remove_shared(&mut self, pool: u64) -> Option<Connection> {
@@ -160,6 +159,7 @@ mod tests {
         assert!(idle.take(&pool, almost).is_some());
         assert_eq!(idle.count(), 1);
         assert!(idle.take(&pool, now + HTTP1_KEPT).is_none());
+        idle.close_expired(now + HTTP1_KEPT);
         assert_eq!((idle.count(), idle.lock().by_pool.len()), (0, 0));
     }
 }
