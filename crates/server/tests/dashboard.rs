@@ -235,13 +235,12 @@ async fn without_scripts_every_page_and_form_works() {
     let receiver = Receiver::start(|_| Reply::status(200)).await;
     let browser = Browser::open(&server.base_url).await;
     browser.scripts(false).await;
-    browser.go("/sign-in").await;
-    browser.fill("key", &server.key).await;
-    browser.press("Sign in").await;
+    browser.sign_in(&server.key).await;
     browser.go("/destinations/new").await;
     browser.fill("name", "Plain").await;
     browser.fill("url", &receiver.url).await;
     browser.press("Create").await;
+    browser.reads("h1", "Plain").await;
     let made = until_some(secs(60), "it is there", async || {
         server.get("/v1/destinations").await.expect(200)["items"][0]["id"].as_str().map(str::to_owned)
     })

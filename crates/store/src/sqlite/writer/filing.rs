@@ -15,7 +15,7 @@ use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
 
 /// Rows that are filed at a time, about. A list looks through up to twice as many that are not filed.
-const BATCH: u64 = 8_192;
+const BATCH: u64 = 4_096;
 
 #[derive(Debug)]
 pub(super) struct Filing {
