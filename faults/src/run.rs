@@ -134,6 +134,9 @@ impl Run {
         if let Some(line) = log.lines().find(|line| line.contains("panicked at")) {
             bail!("it panicked: {line}");
         }
+        if let Some(line) = log.lines().find(|line| line.contains("put aside: the process died")) {
+            bail!("it was killed by us, and blames a delivery: {line}");
+        }
         let (rss, fds) = self.sampler.most();
         rig.count("events accepted", self.ledger.accepted());
         rig.count("requests received", self.world.requests());

@@ -19,8 +19,8 @@ pub(crate) struct Injection {
 /// Where the traced calls are written down.
 pub(crate) struct Tracer {
     log: PathBuf,
-    /// Only calls for this file count.
-    file: Option<PathBuf>,
+    /// Only calls for these files count; all, where there is none.
+    files: Vec<PathBuf>,
 }
 
 impl Tracer {
@@ -34,12 +34,13 @@ impl Tracer {
 
     /// The calls are noted in a file of this directory.
     pub(crate) fn new(home: &Path) -> Self {
-        Self { log: home.join("calls"), file: None }
+        Self { log: home.join("calls"), files: Vec::new() }
     }
 
-    /// Only calls for this file count.
-    pub(crate) fn only_file(self, path: &Path) -> Self {
-        Self { file: Some(path.to_owned()), ..self }
+    /// Only calls for this file count, and for others of which the same was said.
+    pub(crate) fn only_file(mut self, path: &Path) -> Self {
+        self.files.push(path.to_owned());
+        self
     }
 
     /// How to start a server inside it.
@@ -48,8 +49,8 @@ impl Tracer {
         let log = self.log.display().to_string();
         let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{what}"));
         let mut words = vec!["strace", "-f", "-y", "-qq", "-o", &log, "-e", &trace, "-e", &inject];
-        let file = self.file.as_ref().map(|path| path.display().to_string());
-        words.extend(file.iter().flat_map(|path| ["-P", path]));
+        let files: Vec<String> = self.files.iter().map(|path| path.display().to_string()).collect();
+        words.extend(files.iter().flat_map(|path| ["-P", path]));
         Launch::inside(&words)
     }
 

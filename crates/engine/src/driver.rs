@@ -24,7 +24,7 @@ pub use view::View;
 pub(crate) use inbox::{Arrival, Done, Order, Wishes};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tidegate_core::delivery::{Delivery, Withdrawn};
@@ -205,10 +205,7 @@ impl Driver {
     fn take_in(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Commit(commit) => self.committed(commit),
-            Arrival::Answered { lane, sending, answer } => {
-                let parts = Arc::clone(&self.parts);
-                parts.deathwatch.at_work(sending.delivery, || self.answered(lane, &sending, *answer));
-            }
+            Arrival::Answered { lane, sending, answer } => self.answered(lane, &sending, *answer),
             Arrival::PutAside { lane, delivery } => {
                 tracing::error!(%delivery, "put aside: the process died several times while it was at work on it");
                 self.step(Input::PutAside { lane, delivery });
@@ -418,6 +415,8 @@ impl Driver {
             if !late {
                 return false;
             }
+            // What has not written its first byte must not do so any more: it is to be sent again.
+            self.parts.lease_until.store(i64::MIN, Relaxed);
             let busy: Vec<LaneId> = self.dispatcher.lanes().iter().map(|lane| lane.id()).collect();
             self.cut_off(&busy);
         }

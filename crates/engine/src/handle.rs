@@ -21,7 +21,7 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 
 use crate::chance::Chance;
 use crate::clock::Clock;
-use crate::deathwatch::Deathwatch;
+use crate::deathwatch::{self, Deathwatch};
 use crate::dispatcher::Command;
 use crate::driver::{Arrival, Driver, NewLane, Order, Parts, View, Wishes};
 use crate::membership::{self, Seen};
@@ -212,6 +212,11 @@ impl Engine {
     pub fn go(&self) {
         self.order(Order::Go);
         keeper::start(&self.parts, &self.inbox, self.retention);
+        let parts = Arc::clone(&self.parts);
+        tokio::spawn(async move {
+            tokio::time::sleep(deathwatch::WATCHED).await;
+            parts.deathwatch.rest();
+        });
         if let Some(member) = &self.member {
             member.go.notify_one();
         }
@@ -307,6 +312,11 @@ impl Engine {
         let (answer, asked) = oneshot::channel();
         self.order(Order::Look(Box::new(move |view| drop(answer.send(look(view))))));
         asked.await.map_err(|_| Stopped::Left)
+    }
+
+    /// The process is about to end for a reason that is known: no delivery is to blame.
+    pub fn blames_nobody(&self) {
+        self.parts.deathwatch.rest();
     }
 
     /// Leaves: starts nothing more, lets attempts finish for so long, commits, closes the store.

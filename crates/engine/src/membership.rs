@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::slots::{DRAIN, Membership, RENEW_EVERY, Slot, Tenure};
+use tidegate_core::slots::{DRAIN, LOOK_FOR_SHARE, Membership, RENEW_EVERY, Slot, Tenure};
 use tidegate_core::time::Millis;
 use tidegate_store::StoreError;
 use tidegate_store::cluster::{Cluster, NodeRow, Renewed};
@@ -194,17 +194,18 @@ impl Member {
             self.order(Order::Pass(plan.pass, self.drain, self.passed.clone()));
         }
         self.show(&renewed);
-        if !plan.claim.is_empty() {
-            self.claim(plan.claim).await;
-        }
-        let lease = plan.look_after.map(|left| millis(left) + AFTER_END);
+        let got_all = plan.claim.is_empty() || self.claim(plan.claim).await;
+        let again = (!got_all).then_some(LOOK_FOR_SHARE);
+        let lease = plan.look_after.into_iter().chain(again).min().map(|left| millis(left) + AFTER_END);
         let spent = Duration::from_millis(self.parts.clock.now().mono.since(sent).get().unsigned_abs());
         lease.into_iter().fold(millis(RENEW_EVERY).saturating_sub(spent), Duration::min)
     }
 
-    async fn claim(&mut self, slots: Vec<Slot>) {
+    /// Says whether it got them all.
+    async fn claim(&mut self, slots: Vec<Slot>) -> bool {
+        let wanted = slots.len();
         match self.cluster.claim(slots).await {
-            Ok(claimed) if claimed.is_empty() => {}
+            Ok(claimed) if claimed.is_empty() => false,
             Ok(claimed) => {
                 let held: Vec<Slot> = claimed.iter().map(|claimed| claimed.slot).collect();
                 for claimed in &claimed {
@@ -219,8 +220,12 @@ impl Member {
                         tracing::warn!(%error, "cannot read what people wanted of these destinations");
                     }
                 }
+                held.len() == wanted
             }
-            Err(error) => tracing::warn!(%error, "slots could not be claimed"),
+            Err(error) => {
+                tracing::warn!(%error, "slots could not be claimed");
+                false
+            }
         }
     }
 

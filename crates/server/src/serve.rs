@@ -85,13 +85,19 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let left = tokio::select! {
         left = server.run(signals.stop()) => left,
         // What is acknowledged is safe; only a fresh start finds out what else is.
-        why = engine.store().broken() => anyhow::bail!("the store is broken: {why}. Start again: nothing acknowledged is lost"),
+        why = engine.store().broken() => {
+            engine.blames_nobody();
+            anyhow::bail!("the store is broken: {why}. Start again: nothing acknowledged is lost")
+        }
     };
     let _watching = leave.send(true);
     tracing::info!("stopping: no new calls; attempts in flight may finish");
     tokio::select! {
         () = stop(left, &engine, config.drain_limit) => tracing::info!("stopped"),
-        () = signals.stop() => anyhow::bail!("left at once, on a second signal; what was in flight may be sent again"),
+        () = signals.stop() => {
+            engine.blames_nobody();
+            anyhow::bail!("left at once, on a second signal; what was in flight may be sent again")
+        }
     }
     Ok(())
 }

@@ -61,7 +61,12 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
 /// The scenario, killed at the n-th call: start, publish, deliver, stop. Then it starts unharmed, and everything comes to
 /// rest. Says whether it was killed at all.
 async fn at_point(rig: &mut Rig, run: &mut Run, calls: &'static str, point: u64) -> Result<bool> {
-    let tracer = Tracer::new(&run.home);
+    let mut tracer = Tracer::new(&run.home);
+    if calls == "pwrite64" {
+        for file in ["tidegate.db", "tidegate.db-wal"] {
+            tracer = tracer.only_file(&run.server.data_dir.join(file));
+        }
+    }
     let launch = tracer.launch(&Injection { calls, what: format!("signal=SIGKILL:when={point}") });
     run.server.spawn(&launch)?;
     run.produce(rig, Load::little(REQUESTS));

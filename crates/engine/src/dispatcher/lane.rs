@@ -287,7 +287,8 @@ impl Lane {
     pub(super) fn put_aside(&mut self, now: Now, id: DeliveryId, effects: &mut Vec<Effect>) {
         let report = Report { outcome: Outcome::Cancelled, elapsed: Millis::ZERO, rate_hint: None };
         if let Some(flight) = self.land(now, id, &report, effects) {
-            self.end(now, flight.delivery, End::DeadLetter(Dead::PutAside), None, effects);
+            let end = flight.cancelled.unwrap_or(End::DeadLetter(Dead::PutAside));
+            self.end(now, flight.delivery, end, None, effects);
         }
     }
 

@@ -76,6 +76,9 @@ impl Driver {
         // In a box: the runtime moves a task's future several times, and this one is large.
         tokio::spawn(Box::pin(async move {
             let attempt = async {
+                if let Some(wait) = parts.deathwatch.apart(sending.delivery) {
+                    tokio::time::sleep(wait).await;
+                }
                 let message = match message {
                     Some(message) => message,
                     None => Box::pin(read_message(&parts, &sending)).await.map_err(|answer| *answer)?,
