@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::delivery::{Delivery, End, HoldReason, Status, Withdrawn};
+use tidegate_core::delivery::{Dead, Delivery, End, HoldReason, Status, Withdrawn};
 use tidegate_core::order::{OnExhausted, Ordering, Turn};
 use tidegate_core::outcome::Outcome;
 use tidegate_core::policy::Policy;
@@ -13,6 +13,7 @@ use tidegate_engine::dispatcher::{Command, Input, LaneId};
 use crate::node::{FAILED, Node, OK, one_at_a_time, ordered};
 
 const WITHDRAWN: Status = Status::Final(End::Cancelled(Withdrawn::ByRequest));
+const PUT_ASIDE: Status = Status::Final(End::DeadLetter(Dead::PutAside));
 const DELETED: Status = Status::Final(End::Cancelled(Withdrawn::DestinationDeleted));
 
 fn withdraw(node: &mut Node, lane: LaneId, delivery: Delivery) {
@@ -90,6 +91,30 @@ fn a_withdrawn_head_lets_the_next_of_its_line_go() {
     assert_eq!(node.take_sent(), [a]);
     node.withdraw(lane, a);
     assert_eq!((node.status(a), node.take_sent()), (Some(WITHDRAWN), vec![b]));
+}
+
+#[test]
+fn one_that_is_put_aside_is_dead_without_an_attempt_and_its_line_goes_on_or_halts() {
+    for (on_exhausted, goes_on) in [(OnExhausted::Skip, true), (OnExhausted::Halt, false)] {
+        let mut node = Node::new(1);
+        let lane = node.lane(Policy { on_exhausted, ..ordered(Ordering::Fifo) });
+        let (poison, next) = (node.publish(lane), node.publish(lane));
+        assert_eq!(node.take_sent(), [poison]);
+        node.step(Input::PutAside { lane, delivery: poison });
+        let ended = node.settled.last().unwrap();
+        assert_eq!((ended.status, ended.attempts_made), (PUT_ASIDE, 0));
+        assert_eq!(node.take_sent(), if goes_on { vec![next] } else { vec![] });
+    }
+}
+
+#[test]
+fn one_that_is_put_aside_after_it_was_withdrawn_is_withdrawn() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    let id = node.publish(lane);
+    node.withdraw(lane, id);
+    node.step(Input::PutAside { lane, delivery: id });
+    assert_eq!(node.status(id), Some(WITHDRAWN));
 }
 
 #[test]
