@@ -23,11 +23,13 @@ pub use view::View;
 
 pub(crate) use inbox::{Arrival, Done, Order, Wishes};
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tidegate_core::delivery::{Delivery, Withdrawn};
+use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{LastStop, Report};
 use tidegate_core::outcome::Outcome;
 use tidegate_core::sequence::Share;
@@ -98,6 +100,8 @@ pub(crate) struct Driver {
     leaving: Option<Leaving>,
     /// Which destinations this node works; `None`: all, it is alone.
     tenancy: Option<Tenancy>,
+    /// Suspects of a death that have waited for their turn.
+    waited_apart: HashSet<DeliveryId>,
     /// Who is told of slots that are empty.
     passed: Option<mpsc::UnboundedSender<Slot>>,
 }
@@ -122,6 +126,7 @@ impl Driver {
         Self {
             tenancy,
             passed: None,
+            waited_apart: HashSet::new(),
             parts,
             dispatcher,
             lanes: Lanes::default(),

@@ -45,14 +45,15 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
 
     let launch = Tracer::new(&rig.home)
         .launch(&Injection { calls: "connect", what: "signal=SIGKILL:when=1".to_owned() });
-    for death in 1..=WATCHED_DEATHS {
+    for _ in 0..WATCHED_DEATHS {
         server.spawn(&launch)?;
-        if death == 1 {
-            server.ready().await?;
-            // It may be dead before it can answer.
-            let _ = server.client.must(Method::POST, &format!("{destination}/resume"), &Value::Null).await;
-        }
-        ensure!(!server.end(secs(60)).await?.success(), "nothing killed it: {}", server.log_tail());
+        // It may be dead before it can answer, and before it has stored that the destination goes on.
+        let resume = format!("{destination}/resume");
+        let died = until(secs(60), async || {
+            let _ = server.client.must(Method::POST, &resume, &Value::Null).await;
+            server.has_ended()
+        });
+        ensure!(died.await, "nothing killed it: {}", server.log_tail());
         server.note_kill();
     }
     ensure!(receiver.requests() == 0, "it was sent");

@@ -68,6 +68,8 @@ impl Driver {
             let _left = self.outbox.send(Arrival::PutAside { lane, delivery: sending.delivery });
             return;
         }
+        let waits = |_: &Duration| self.waited_apart.insert(sending.delivery);
+        let apart = self.parts.deathwatch.apart(sending.delivery).filter(waits);
         let record = self.lanes.get(lane);
         let (endpoint, pool) = (Arc::clone(&record.endpoint), Arc::clone(&record.pool));
         let message = self.messages.get(sending.delivery.sequence());
@@ -76,8 +78,11 @@ impl Driver {
         // In a box: the runtime moves a task's future several times, and this one is large.
         tokio::spawn(Box::pin(async move {
             let attempt = async {
-                if let Some(wait) = parts.deathwatch.apart(sending.delivery) {
+                if let Some(wait) = apart {
                     tokio::time::sleep(wait).await;
+                    // Its gates are to be asked again: it may be stale by now, or night there.
+                    let why = "not sent: it waits apart from what else was at work when the server died";
+                    return Ok(Answer::without_answer(Outcome::Cancelled, Millis::ZERO, why));
                 }
                 let message = match message {
                     Some(message) => message,
