@@ -86,7 +86,7 @@ pub(super) struct Record {
     pub(super) tenure: u64,
     /// The epoch of its slot in this tenure: what comes about in it is written under that or not at all.
     pub(super) epoch: Option<Epoch>,
-    /// When it is dropped, attempts in flight are cut off.
+    /// Where there are several nodes: when it is dropped, attempts in flight are cut off.
     pub(super) lifeline: watch::Sender<()>,
     /// When what is known of it was stored, if another node works it.
     pub(super) as_of: Option<Timestamp>,
