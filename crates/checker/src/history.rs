@@ -70,8 +70,12 @@ pub struct World {
     /// Where chance began.
     #[serde(default)]
     pub seed: u64,
-    /// How late receivers may be to see a request, as measured in a calm run. Zero: virtual time.
+    /// J: how late receivers may be to see a request, as measured in a calm run. Zero: virtual time.
+    #[serde(default = "usual_jitter_ms")]
     pub jitter_ms: u64,
+    /// Whether the run says that it came to rest, so that `api.jsonl` tells how everything ended.
+    #[serde(default = "yes")]
+    pub at_rest: bool,
     /// True wall time = `t` / 10⁶ + this.
     #[serde(default)]
     pub mono_to_wall_ms: Option<i64>,
@@ -82,7 +86,16 @@ pub struct World {
     pub limits: Limits,
 }
 
-/// What a node may use.
+/// J of a machine with two cores and much to do besides, where nobody measured it.
+const fn usual_jitter_ms() -> u64 {
+    250
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// What a node may use, and what it was told.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -90,12 +103,14 @@ pub struct Limits {
     pub rss_bytes: u64,
     /// Open descriptors.
     pub fds: u64,
+    /// A delivery that is older is given up.
+    pub max_age_seconds: u64,
 }
 
 impl Default for Limits {
-    /// Twice what is promised of 2,000 destinations at once, and far below what a leak comes to.
+    /// What is promised of 2,000 destinations at once.
     fn default() -> Self {
-        Self { rss_bytes: 600 << 20, fds: 8_192 }
+        Self { rss_bytes: 300 << 20, fds: 8_192, max_age_seconds: 7 * 86_400 }
     }
 }
 
@@ -160,7 +175,8 @@ pub enum Producer {
         /// The fields that change.
         #[serde(default)]
         patch: Map<String, Value>,
-        /// `pause`, `resume`, `rotate`, `retry-now` …; none: a PATCH.
+        /// `pause`, `resume`, `rotate`, `retry-now`, `delete`, `cancel` …; none: a PATCH. `cancel` stands for any call that
+        /// withdraws deliveries to this destination.
         #[serde(default)]
         action: Option<String>,
         /// Null: there was no answer.
@@ -229,6 +245,9 @@ pub enum Receiver {
         /// The receiver's clock.
         #[serde(default)]
         wall_ms: Option<i64>,
+        /// What the request line asks for, such as `/hooks?a=1`.
+        #[serde(default)]
+        path: Option<String>,
     },
     /// It is over.
     End {
@@ -273,11 +292,14 @@ pub struct FaultLine {
 }
 
 /// What else there is to say of a fault.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct FaultDetail {
     /// How far the wall clock is off, from now on.
     #[serde(default)]
     pub offset_ms: Option<i64>,
+    /// Who killed it, if not the recorder: that is noted when it was seen, a moment later.
+    #[serde(default)]
+    pub by: Option<String>,
 }
 
 /// What is done to a node.
@@ -308,6 +330,10 @@ pub enum FaultKind {
     DiskFull,
     /// There is room again.
     DiskFree,
+    /// Something else runs short: its descriptors, or the speed of its disk.
+    Strain,
+    /// No more.
+    Relief,
 }
 
 /// A line of `api.jsonl`.

@@ -7,7 +7,7 @@ mod routing;
 
 use std::collections::HashMap;
 
-use crate::history::{Limits, Outcome, State};
+use crate::history::{Limits, Outcome, Policy, State};
 use crate::names::{Name, Names};
 use changes::Timeline;
 use faults::Faults;
@@ -20,6 +20,9 @@ pub const MILLI: u64 = 1_000_000;
 /// A moment that never comes.
 pub const NEVER: u64 = u64::MAX;
 
+/// Two clocks, each in whole milliseconds, and once more after a restart.
+const ROUNDED: u64 = 4 * MILLI;
+
 /// The first half of a SHA-256: enough to tell payloads apart.
 pub type Digest = u128;
 
@@ -29,6 +32,8 @@ pub struct Run {
     pub seed: u64,
     /// How late receivers may be to see things. Zero: virtual time, everything is exact.
     pub jitter: u64,
+    /// Whether it came to rest.
+    pub at_rest: bool,
     /// True wall time in ms = `t` in ms + this.
     pub mono_to_wall_ms: Option<i64>,
     /// What a node may use.
@@ -87,10 +92,12 @@ pub struct Secret {
     pub key: Vec<u8>,
     /// Requests may be signed with it from then …
     pub from: u64,
-    /// … must be, from then …
+    /// … must be with it or a newer one, from then …
     pub needed_from: u64,
     /// … and may not any more after this.
     pub until: u64,
+    /// Its end was set then: clocks that are set later move it.
+    pub replaced_at: u64,
 }
 
 /// One request of a producer.
@@ -210,6 +217,8 @@ pub struct Receipt {
     pub status: u16,
     /// `Retry-After` of the answer.
     pub retry_after: Option<Name>,
+    /// What its request line asks for.
+    pub path: Option<Name>,
 }
 
 impl Receipt {
@@ -243,6 +252,8 @@ pub struct Delivery {
     pub finished_at: Option<i64>,
     /// Whether it says why.
     pub has_reason: bool,
+    /// Whether it says that the server died of it.
+    pub is_put_aside: bool,
     /// Whether somebody asked for it.
     pub is_replay: bool,
 }
@@ -328,6 +339,11 @@ impl Run {
     /// How late something may be seen on a busy machine, where a second more or less excuses nothing.
     pub const fn late(&self) -> u64 {
         if self.is_virtual() { 0 } else { SECOND + self.jitter }
+    }
+    /// How far the whole milliseconds in which a server counts may lie from what is seen outside. What an answer asks for
+    /// is never seen late otherwise: it is noted before it is written.
+    pub const fn rounded(&self) -> u64 {
+        if self.is_virtual() { 0 } else { ROUNDED }
     }
     /// The text of a name.
     pub fn text(&self, name: Name) -> &str {
@@ -421,6 +437,11 @@ impl Run {
     /// The receipts of a destination, in the order of `t`.
     pub fn requests_at(&self, destination: u32) -> impl Iterator<Item = &Receipt> + Clone {
         self.by_destination[destination as usize].iter().map(|index| &self.receipts[*index as usize])
+    }
+    /// The policies that may have been in force when a request began, which is up to J before it is seen.
+    pub fn policies(&self, destination: u32, receipt: &Receipt) -> impl Iterator<Item = &Policy> {
+        let timeline = &self.destinations[destination as usize].timeline;
+        timeline.possible(receipt.t.saturating_sub(self.jitter), receipt.t)
     }
     /// Destinations by their place.
     pub fn places(&self) -> impl Iterator<Item = (u32, &Destination)> {

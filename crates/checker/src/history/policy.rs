@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// A destination's policies.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
     /// Whether it is switched on.
@@ -31,6 +31,10 @@ pub struct Policy {
     pub permanent_statuses: Vec<u16>,
     /// What the body is.
     pub envelope: Envelope,
+    /// Where to.
+    pub url: Option<String>,
+    /// How long an attempt may take, where that is pinned.
+    pub timeout_seconds: Option<f64>,
 }
 
 impl Default for Policy {
@@ -48,6 +52,8 @@ impl Default for Policy {
             circuit_breaker: Breaker::default(),
             permanent_statuses: Vec::new(),
             envelope: Envelope::Raw,
+            url: None,
+            timeout_seconds: None,
         }
     }
 }
@@ -80,6 +86,20 @@ pub struct RateLimit {
     /// So many at once.
     #[serde(default)]
     pub burst_capacity: Option<u64>,
+    /// Whether it may slow down by itself.
+    #[serde(default)]
+    pub mode: Mode,
+}
+
+/// `mode` of a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// As it is written.
+    #[default]
+    Fixed,
+    /// It learns the destination's own ceiling.
+    Adaptive,
 }
 
 /// The period of a rate.
@@ -193,7 +213,7 @@ pub enum Jitter {
 }
 
 /// `circuit_breaker`.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Breaker {
     /// Off: it never opens.

@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 pub(super) fn judge(run: &Run) -> Verdict {
     let mut verdict = Verdict::new("I4", "concurrency");
     let (mut excused, mut most) = (0, 0);
-    for (place, destination) in run.places() {
+    for (place, _) in run.places() {
         let mut open: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         for index in &run.by_destination[place as usize] {
             let receipt = &run.receipts[*index as usize];
@@ -22,7 +22,7 @@ pub(super) fn judge(run: &Run) -> Verdict {
             }
             open.push(Reverse((run.known_end(receipt), *index)));
             verdict.judge();
-            let limit = destination.timeline.possible(receipt.t).map(|policy| policy.max_concurrency).max();
+            let limit = run.policies(place, receipt).map(|policy| policy.max_concurrency).max();
             let limit = limit.unwrap_or(u32::MAX) as usize;
             most = most.max(open.len());
             if open.len() <= limit {
@@ -52,7 +52,7 @@ fn is_nobodys(run: &Run, other: &Receipt, at: u64) -> bool {
             other.t <= outage.from.saturating_add(run.late()) && at <= outage.over.saturating_add(run.late())
         }
         FaultKind::Cut => other.t <= outage.acts_until && at <= outage.over.saturating_add(run.late()),
-        _ => other.t <= outage.acts_until.saturating_add(run.late()) && other.ending == Ending::Closed,
+        _ => other.t <= outage.seen_until && other.ending == Ending::Closed,
     };
-    other.t < at && run.faults.outages.iter().any(|outage| outage.from <= at && of(outage))
+    other.t < at && run.faults.outages.iter().any(|outage| outage.replaced_from <= at && of(outage))
 }

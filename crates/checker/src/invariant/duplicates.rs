@@ -1,10 +1,13 @@
 //! I3: a receiver gets an event again after it answered 2xx only if the sender was hit before that was stored, if the
 //! answer came too late, or if somebody asked for a replay.
+//!
+//! How many a fault explains is bounded by what it can have taken: what was in flight, and what was answered no longer
+//! before it than results take to be stored. How long that was at most is told, with the number.
 
 use std::collections::BTreeMap;
 
 use super::{Why, why_repeated};
-use crate::run::{Receipt, Run};
+use crate::run::{MILLI, Receipt, Run};
 use crate::verdict::Verdict;
 
 /// Judges it.
@@ -40,6 +43,8 @@ pub(super) fn judge(run: &Run) -> Verdict {
 #[derive(Default)]
 struct Explained {
     by_outage: BTreeMap<usize, u64>,
+    /// The longest time from an answer to the fault that took it.
+    unstored: u64,
     too_late: u64,
     replays: u64,
 }
@@ -52,7 +57,11 @@ impl Explained {
             return true;
         }
         match why_repeated(run, first, again.t) {
-            Some(Why::Outage(index)) => *self.by_outage.entry(index).or_default() += 1,
+            Some(Why::Outage(index)) => {
+                *self.by_outage.entry(index).or_default() += 1;
+                let answered = run.faults.outages[index].from.saturating_sub(first.end);
+                self.unstored = self.unstored.max(answered);
+            }
             Some(Why::AnsweredTooLate) => self.too_late += 1,
             None => return false,
         }
@@ -62,7 +71,11 @@ impl Explained {
     fn tell(&self, verdict: &mut Verdict) {
         let (sum, crashes) = (self.by_outage.values().sum::<u64>(), self.by_outage.len());
         let most = self.by_outage.values().max().copied().unwrap_or(0);
-        verdict.note(sum, &format!("explained by {crashes} faults, at most {most} by one"));
+        let unstored = self.unstored / MILLI;
+        verdict.note(
+            sum,
+            &format!("explained by {crashes} faults, at most {most} by one, answered at most {unstored} ms before it"),
+        );
         verdict.note(self.too_late, "explained: answered when the sender had given up");
         verdict.note(self.replays, "explained: replays");
     }

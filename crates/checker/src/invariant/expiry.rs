@@ -1,7 +1,7 @@
 //! I7: nothing begins when it is stale, no request outlives its event, and what goes stale says so.
 
 use crate::history::State;
-use crate::run::{MILLI, Receipt, Run, SECOND};
+use crate::run::{Delivery, MILLI, Receipt, Run, SECOND};
 use crate::verdict::Verdict;
 
 /// How long it may take until a receiver sees that the sender went away.
@@ -35,7 +35,24 @@ pub(super) fn judge(run: &Run) -> Verdict {
             verdict.wrong(|| format!("{} is expired and does not say when or why", run.text(delivery.id)));
         }
     }
+    for delivery in run.deliveries.iter().filter(|delivery| is_stale_and_unsent(run, delivery)) {
+        verdict.judge();
+        if delivery.state == State::DeadLetter {
+            verdict.wrong(|| {
+                format!("{} was stale before it was ever sent, and is dead_letter", run.text(delivery.id))
+            });
+        }
+    }
     verdict
+}
+
+/// Whether it ended after its expiry, and was never sent.
+fn is_stale_and_unsent(run: &Run, delivery: &Delivery) -> bool {
+    let stale = delivery.finished_at.zip(delivery.expires_at).is_some_and(|(ended, expiry)| ended >= expiry);
+    stale
+        && !delivery.is_put_aside
+        && run.attempts_of(delivery.id).is_empty()
+        && run.requests_of(delivery.id).next().is_none()
 }
 
 /// Whether it was not cut off when its event went stale. A node that is frozen cannot.

@@ -1,54 +1,71 @@
-//! I1: nothing is lost. What was answered with 202 ends, at each destination that gets it, in exactly one of delivered, dead
-//! letter, expired and cancelled; and delivered means that the receiver answered 2xx.
+//! I1: nothing is lost. What was answered with 202 has, at each destination that gets it, one delivery and no more; every
+//! delivery that there is at rest is final; and each end is one that what was seen leads to.
+
+mod ends;
 
 use std::collections::{HashMap, HashSet};
 
-use super::why_repeated;
 use crate::history::State;
 use crate::names::Name;
-use crate::run::{Delivery, Digest, Expect, NEVER, Run};
+use crate::run::{Delivery, Digest, Expect, Run};
 use crate::verdict::Verdict;
+use ends::Ends;
 
 /// Judges it.
 pub(super) fn judge(run: &Run) -> Verdict {
     let mut verdict = Verdict::new("I1", "no loss");
-    if run.deliveries.is_empty() {
-        verdict.notes.push("there is no API dump".to_owned());
+    if !run.at_rest {
+        verdict.notes.push("the run did not come to rest".to_owned());
         return verdict;
     }
-    let mut ends: HashMap<&str, u64> = HashMap::new();
     let of_event = by_event(run);
     for accepted in &run.accepted {
         let known = of_event.get(&accepted.id).map_or(&[][..], Vec::as_slice);
         let shown = || format!("{}, accepted at {},", run.text(accepted.id), run.at(accepted.known_at));
-        for (destination, expect) in run.recipients(run.sent(accepted)) {
-            let mut here = known.iter().map(|index| &run.deliveries[*index as usize]);
-            let mut here = here.by_ref().filter(|delivery| delivery.destination == Some(destination));
+        let sent = run.sent(accepted);
+        let deleted = known.iter().any(|index| run.deliveries[*index as usize].destination.is_none());
+        for (destination, expect) in run.recipients(sent) {
+            let here = known.iter().map(|index| &run.deliveries[*index as usize]);
+            let mut here = here.filter(|delivery| delivery.destination == Some(destination));
             let place = run.name_of(destination);
-            let Some(delivery) = here.next() else {
-                let deleted = known.iter().any(|index| run.deliveries[*index as usize].destination.is_none());
-                if expect == Expect::Yes && !deleted {
+            match (here.next(), here.next()) {
+                (Some(one), Some(two)) => {
+                    let (one, two) = (run.text(one.id), run.text(two.id));
+                    verdict.wrong(|| format!("{} has two deliveries to {place}: {one}, {two}", shown()));
+                }
+                (None, _) if expect == Expect::Yes && !deleted => {
                     verdict.judge();
                     verdict.wrong(|| format!("{} has no delivery to {place}", shown()));
                 }
-                continue;
-            };
-            verdict.judge();
-            if let Some(other) = here.next() {
-                let (one, two) = (run.text(delivery.id), run.text(other.id));
-                verdict.wrong(|| format!("{} has two deliveries to {place}: {one}, {two}", shown()));
+                _ => {}
             }
-            if let Some(what) = wrong_end(run, delivery) {
-                verdict.wrong(|| format!("{} to {place}: {} {what}", shown(), run.text(delivery.id)));
-            }
-            *ends.entry(word(delivery.state)).or_default() += 1;
+        }
+        let elsewhere = |delivery: &&Delivery| delivery.destination.is_some_and(|to| !run.may_get(to, sent));
+        for stray in known.iter().map(|index| &run.deliveries[*index as usize]).filter(elsewhere) {
+            verdict.wrong(|| format!("{} has {}, to where it does not belong", shown(), run.text(stray.id)));
         }
     }
+    all_end_well(run, &mut verdict);
     whole_or_not_at_all(run, &mut verdict);
+    verdict
+}
+
+/// Every delivery, whoever asked for it.
+fn all_end_well(run: &Run, verdict: &mut Verdict) {
+    let judge = Ends::new(run);
+    let mut ends: HashMap<&str, u64> = HashMap::new();
+    for delivery in &run.deliveries {
+        verdict.judge();
+        *ends.entry(word(delivery.state)).or_default() += 1;
+        if let Some(what) = judge.wrong(delivery) {
+            let place = delivery.destination.map_or("a deleted destination", |to| run.name_of(to));
+            let (id, event) = (run.text(delivery.id), run.text(delivery.event));
+            verdict.wrong(|| format!("{event} to {place}: {id} {what}"));
+        }
+    }
     let mut ends: Vec<String> = ends.into_iter().map(|(word, count)| format!("{count} {word}")).collect();
     ends.sort();
     verdict.notes.push(format!("{} events accepted; {}", run.accepted.len(), ends.join(", ")));
-    verdict
 }
 
 /// Deliveries that nobody asked to repeat, by event.
@@ -60,20 +77,6 @@ fn by_event(run: &Run) -> HashMap<Name, Vec<u32>> {
         }
     }
     of_event
-}
-
-fn wrong_end(run: &Run, delivery: &Delivery) -> Option<String> {
-    let mut taken = run.requests_of(delivery.id).filter(|receipt| receipt.succeeded());
-    match delivery.state {
-        State::Delivered => {
-            taken.next().is_none().then(|| "is delivered, but no receiver answered it with 2xx".to_owned())
-        }
-        state if !state.is_final() => Some(format!("is left {}", word(state))),
-        state => {
-            let kept = taken.find(|receipt| why_repeated(run, receipt, NEVER).is_none())?;
-            Some(format!("was answered 2xx at {}, but is {}", run.at(kept.end), word(state)))
-        }
-    }
 }
 
 /// A batch of unknown end was accepted whole or not at all. Only where payloads tell events apart.

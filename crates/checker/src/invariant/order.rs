@@ -176,7 +176,7 @@ fn one_at_a_time(run: &Run, place: u32, line_of: impl Fn(&Accepted) -> Option<Li
         verdict.judge();
         let Some(before) = open.insert(line, receipt) else { continue };
         if run.known_end(before) > receipt.t {
-            if !run.faults.is_hit(before.t, receipt.t) {
+            if !run.faults.is_replaced(before.t, receipt.t) {
                 let other = run.show(before);
                 verdict.wrong(|| format!("{} began while {other} was open", run.show(receipt)));
             }

@@ -1,7 +1,7 @@
 //! I2: nothing comes that was not published, nor altered, nor where it does not belong; signed with a secret that is valid
 //! then, and stamped with the time of its attempt.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use crate::names::Name;
 use crate::run::{Digest, MILLI, Receipt, Run, SECOND, Signed};
@@ -79,7 +79,11 @@ fn is_signed(run: &Run, receipt: &Receipt) -> bool {
     };
     let all = (0..).zip(&run.destinations[destination as usize].secrets);
     let mut used = all.filter(|(bit, _)| secrets & 1_u8.checked_shl(*bit).unwrap_or(0) != 0);
-    used.any(|(_, secret)| secret.from <= receipt.t && receipt.t <= secret.until.saturating_add(run.late()))
+    used.any(|(_, secret)| {
+        let ended = receipt.t > secret.until.saturating_add(run.jitter)
+            && !run.faults.clock_was_set(secret.replaced_at, receipt.t);
+        secret.from <= receipt.t && !ended
+    })
 }
 
 fn is_stamped(run: &Run, receipt: &Receipt) -> bool {
@@ -89,26 +93,4 @@ fn is_stamped(run: &Run, receipt: &Receipt) -> bool {
     let near = |wall: i64| wall - (from + 999) <= most && from - wall <= most;
     run.walls(receipt.t, true_ms).into_iter().any(near)
         || run.faults.is_frozen(receipt.t.saturating_sub(FROZEN_FOR), receipt.t)
-}
-
-/// Events that were published under a key whose other publication was answered: each is one event, with that id.
-pub(super) fn second_ids(run: &Run) -> Vec<&Receipt> {
-    let mut told: HashMap<(Name, Digest), bool> = HashMap::new();
-    let mut keys: HashSet<(Name, Digest)> = HashSet::new();
-    for publication in run.publications.iter().filter(|one| one.is_accepted()) {
-        keys.extend(publication.key.map(|key| (key, publication.body)));
-    }
-    for sent in &run.sent {
-        let publication = &run.publications[sent.publication as usize];
-        if publication.is_unknown() {
-            let resolved = publication.key.is_some_and(|key| keys.contains(&(key, publication.body)));
-            let all = told.entry((sent.event_type, sent.sha)).or_insert(true);
-            *all &= resolved;
-        }
-    }
-    let second = |receipt: &&Receipt| {
-        let sha = receipt.sha.filter(|_| run.accepted(receipt.event).is_none());
-        sha.is_some_and(|sha| told.get(&(receipt.event_type, sha)) == Some(&true))
-    };
-    run.receipts.iter().filter(second).collect()
 }

@@ -34,7 +34,7 @@ pub(super) fn judge(run: &Run) -> Verdict {
             };
             let walls = run.walls(receipt.t, true_ms);
             let always = |any_type: bool| {
-                destination.timeline.possible(receipt.t).all(|policy| {
+                run.policies(place, receipt).all(|policy| {
                     let at = |wall: i64| is_quiet(policy, wall, any_type);
                     walls.iter().all(|wall| at(*wall) && at(*wall - jitter) && at(*wall + jitter))
                 })

@@ -1,22 +1,24 @@
-//! I5: in any time of length T at most `burst + rate · (T + J)` requests begin at a destination, across restarts and nodes.
+//! I5: in any time of length T at most `burst + rate · (T + J)` requests begin at a destination, across restarts and nodes,
+//! and across changes of its limit.
 //!
-//! For every pair `i ≤ j`: `j - i + 1 ≤ burst + rate · (tⱼ - tᵢ + J)`. With the parts of `i` on one side, that is one
-//! comparison for each request, with the least `i - rate · tᵢ` so far. Whole numbers throughout.
+//! For every pair `i ≤ j`: `j - i + 1 ≤ burst(tᵢ) + gained(tⱼ) - gained(tᵢ - J)`, where `gained` is the rate added up over
+//! time: a bucket holds no more than its burst when a time begins, and a change of the limit adds nothing to it. With the
+//! parts of `i` on one side, that is one comparison for each request, with the least of `i` so far. Whole numbers throughout.
 //!
 //! A start is not an arrival: on a busy machine requests wait between the two, and J, which has room for that, hides a small
 //! breach. So the starts that the API tells are held against the bound as well, and with no J: some of all starts, since
 //! those that died with a process are not told, must keep to it, too.
 
-use crate::history::policy::RateLimit;
+mod allowance;
+
 use crate::run::{MILLI, Receipt, Run, SECOND};
 use crate::verdict::Verdict;
+use allowance::{Allowance, TOKEN, Worst};
 
-/// A token, in the unit of the sums: every period divides a day, so that a nanosecond gains a whole number.
-const TOKEN: i128 = 86_400 * SECOND as i128;
 /// A start that is told to lie further from its arrival is not believed.
 const BELIEVED: i128 = 2 * SECOND as i128;
 /// Starts are told in whole milliseconds, and so is the distance between the two clocks.
-const ROUNDED: i128 = 2 * MILLI as i128;
+const ROUNDED: u64 = 2 * MILLI;
 /// Over a restart both clocks of the server are rounded once more, before and after.
 const ROUNDED_BY_RESTART: i128 = 2 * MILLI as i128;
 
@@ -25,60 +27,65 @@ pub(super) fn judge(run: &Run) -> Verdict {
     let mut verdict = Verdict::new("I5", "rate");
     let breaks = run.faults.unseen_steps();
     let mut starts = 0;
-    for (place, _) in run.places() {
+    for (place, destination) in run.places() {
+        let allowance = Allowance::of(&destination.timeline);
         let mut part: Vec<&Receipt> = Vec::new();
-        let mut limit = None;
-        let mut flush = |part: &mut Vec<&Receipt>, limit: Option<RateLimit>, verdict: &mut Verdict| {
-            if let Some(limit) = limit {
-                starts += judge_part(run, &limit, part, verdict);
-            }
+        let mut flush = |part: &mut Vec<&Receipt>, verdict: &mut Verdict| {
+            starts += judge_part(run, &allowance, part, verdict);
             part.clear();
         };
         for receipt in run.requests_at(place) {
-            let now = sole_limit(run, place, receipt.t);
-            let stepped =
-                part.last().is_some_and(|last| breaks.iter().any(|at| (last.t..=receipt.t).contains(at)));
-            if now != limit || stepped {
-                flush(&mut part, limit, &mut verdict);
-                limit = now;
+            let since = part.last().map_or(receipt.t, |last| last.t);
+            let stepped = breaks.iter().any(|at| (since..=receipt.t).contains(at)) && !part.is_empty();
+            if stepped || !allowance.is_limited(since.saturating_sub(run.jitter), receipt.t) {
+                flush(&mut part, &mut verdict);
             }
-            part.push(receipt);
+            if allowance.is_limited(receipt.t.saturating_sub(run.jitter), receipt.t) {
+                part.push(receipt);
+            }
         }
-        flush(&mut part, limit, &mut verdict);
+        flush(&mut part, &mut verdict);
     }
+    verdict.notes.push(format!("J = {} ms", run.jitter / MILLI));
     verdict.note(starts, "also by when the API says that they began");
     verdict
 }
 
-/// The limit that is in force for certain.
-fn sole_limit(run: &Run, place: u32, t: u64) -> Option<RateLimit> {
-    let mut all = run.destinations[place as usize].timeline.possible(t).map(|policy| policy.rate_limit);
-    let first = all.next()??;
-    all.all(|other| other == Some(first)).then_some(first)
+/// When a request began, and what rounding may have moved it by until then.
+struct Start<'a> {
+    at: u64,
+    rounded: i128,
+    receipt: &'a Receipt,
 }
 
-/// Judges a stretch under one limit; returns how many starts the API tells.
-fn judge_part(run: &Run, limit: &RateLimit, part: &[&Receipt], verdict: &mut Verdict) -> u64 {
+/// Judges a stretch with a limit all the time; returns how many starts the API tells.
+fn judge_part(run: &Run, allowance: &Allowance, part: &[&Receipt], verdict: &mut Verdict) -> u64 {
     verdict.checked += part.len() as u64;
-    let arrivals: Vec<(i128, &Receipt)> =
-        part.iter().map(|receipt| (i128::from(receipt.t), *receipt)).collect();
+    let arrival = |receipt: &&'_ Receipt| (receipt.t, 0);
+    let arrivals: Vec<(u64, i128)> = part.iter().map(arrival).collect();
     let starts = starts(run, part);
-    let told = starts.len() as u64;
-    for (what, times, slack) in [("came", arrivals, i128::from(run.jitter)), ("began", starts, ROUNDED)] {
-        let Some((from, to, over)) = worst(limit, &times, slack) else { continue };
-        let (first, last, count) = (times[from].1, times[to].1, to - from + 1);
+    let told: Vec<(u64, i128)> = starts.iter().map(|start| (start.at, start.rounded)).collect();
+    let came =
+        allowance.worst(&arrivals, run.jitter).map(|worst| ("came", part[worst.from], part[worst.to], worst));
+    let began = || {
+        let worst = allowance.worst(&told, ROUNDED)?;
+        Some(("began", starts[worst.from].receipt, starts[worst.to].receipt, worst))
+    };
+    if let Some((what, first, last, worst)) = came.or_else(began) {
         verdict.wrong(|| {
-            let (per_day, burst) = (limit.per_day(), limit.burst());
-            let (first, last) = (run.show(first), run.at(last.t));
-            format!("{first} to {last}: {count} {what}, {over:.3} more than {per_day} a day and {burst} at once allow")
+            let Worst { from, to, burst, gained, over } = worst;
+            let (count, first, last) = (to - from + 1, run.show(first), run.at(last.t));
+            let [gained, over] = [gained, over].map(|tokens| tokens as f64 / TOKEN as f64);
+            format!(
+                "{first} to {last}: {count} {what}, {over:.3} more than {burst} at once and {gained:.3} gained meanwhile"
+            )
         });
-        break;
     }
-    told
+    told.len() as u64
 }
 
 /// When they began, in order, as far as the API tells. Where time is virtual, requests come when they begin.
-fn starts<'a>(run: &Run, part: &[&'a Receipt]) -> Vec<(i128, &'a Receipt)> {
+fn starts<'a>(run: &Run, part: &[&'a Receipt]) -> Vec<Start<'a>> {
     let Some(offset) = run.mono_to_wall_ms.filter(|_| !run.is_virtual() && run.faults.clocks_are_true())
     else {
         return Vec::new();
@@ -86,70 +93,14 @@ fn starts<'a>(run: &Run, part: &[&'a Receipt]) -> Vec<(i128, &'a Receipt)> {
     let start = |receipt: &&'a Receipt| {
         let later = |other: &Receipt| other.attempt == receipt.attempt && other.t > receipt.t;
         let told = run.attempt(receipt.delivery, receipt.attempt)?.started_at?;
-        let started = i128::from(told - offset) * i128::from(MILLI);
-        let believed = (i128::from(receipt.t) - started).abs() <= BELIEVED;
-        let restarts = run.faults.outages.partition_point(|outage| i128::from(outage.from) <= started);
+        let at = u64::try_from(told - offset).ok()?.saturating_mul(MILLI);
+        let believed = (i128::from(receipt.t) - i128::from(at)).abs() <= BELIEVED;
+        let restarts = run.faults.outages.partition_point(|outage| outage.from <= at);
         let stored = !run.requests_of(receipt.delivery).any(later);
-        (believed && stored).then_some((started + ROUNDED_BY_RESTART * restarts as i128, *receipt))
+        let rounded = ROUNDED_BY_RESTART * restarts as i128;
+        (believed && stored).then_some(Start { at, rounded, receipt })
     };
-    let mut all: Vec<(i128, &Receipt)> = part.iter().filter_map(start).collect();
-    all.sort_by_key(|(at, _)| *at);
+    let mut all: Vec<Start<'a>> = part.iter().filter_map(start).collect();
+    all.sort_by_key(|start| start.at);
     all
-}
-
-/// Between which two the bound is broken by most, and by how much.
-fn worst(limit: &RateLimit, times: &[(i128, &Receipt)], slack: i128) -> Option<(usize, usize, f64)> {
-    worst_of(limit, times.iter().map(|(at, _)| *at), slack)
-}
-
-fn worst_of(
-    limit: &RateLimit,
-    times: impl Iterator<Item = i128>,
-    slack: i128,
-) -> Option<(usize, usize, f64)> {
-    let (per_day, burst) = (limit.per_day(), limit.burst());
-    let mut least: Option<(i128, usize)> = None;
-    let mut worst: Option<(i128, usize, usize)> = None;
-    for (index, at) in times.enumerate() {
-        let place = index as i128;
-        let before = place * TOKEN - per_day * at;
-        if least.is_none_or(|(least, _)| before < least) {
-            least = Some((before, index));
-        }
-        let (lowest, from) = least.unwrap_or((before, index));
-        let over =
-            (place + 1) * TOKEN - per_day * at - lowest - burst.saturating_mul(TOKEN) - per_day * slack;
-        if over > 0 && worst.is_none_or(|(most, ..)| over > most) {
-            worst = Some((over, from, index));
-        }
-    }
-    worst.map(|(over, from, to)| (from, to, over as f64 / TOKEN as f64))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::history::policy::Per;
-
-    /// The bound by its words: every pair.
-    fn by_pairs(limit: &RateLimit, times: &[i128]) -> bool {
-        (0..times.len()).all(|j| {
-            (0..=j).all(|i| {
-                let most = limit.burst() * TOKEN + limit.per_day() * (times[j] - times[i]);
-                (j - i + 1) as i128 * TOKEN <= most
-            })
-        })
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn one_pass_is_the_bound_for_every_pair(
-            gaps in proptest::collection::vec(0_i128..3_000, 1..60), burst in 1_u64..6, max in 1_u64..120,
-        ) {
-            let times: Vec<i128> =
-                gaps.iter().scan(0, |at, gap| { *at += gap * i128::from(MILLI); Some(*at) }).collect();
-            let limit = RateLimit { max_per_minute: None, max: Some(max), per: Per::Minute, burst_capacity: Some(burst) };
-            proptest::prop_assert_eq!(worst_of(&limit, times.iter().copied(), 0).is_none(), by_pairs(&limit, &times));
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! I11: retries come when their policy says, no more often than it allows, and the API's log is what receivers saw.
 
 mod log;
-mod plan;
+pub(super) mod plan;
 
 use crate::history::Outcome;
 use crate::history::policy::Ordering;
@@ -17,7 +17,7 @@ const BUSY: usize = 16;
 /// Judges it.
 pub(super) fn judge(run: &Run) -> Verdict {
     let mut verdict = Verdict::new("I11", "retry schedule, log");
-    if run.deliveries.is_empty() || run.attempts.is_empty() {
+    if run.deliveries.is_empty() {
         verdict.notes.push("there is no API dump".to_owned());
         return verdict;
     }
@@ -27,12 +27,12 @@ pub(super) fn judge(run: &Run) -> Verdict {
         let attempts = run.attempts_of(delivery.id);
         verdict.judge();
         log::judge(run, delivery, &requests, attempts, &mut verdict, &mut judged.lost);
-        if delivery.max_attempts.is_some_and(|most| delivery.attempts_used > most) {
-            let (id, used) = (run.text(delivery.id), delivery.attempts_used);
-            verdict.wrong(|| format!("{id} has used {used} attempts, more than it may"));
+        if let Some(what) = too_often(run, delivery, &requests, attempts) {
+            verdict.wrong(|| format!("{} {what}", run.text(delivery.id)));
         }
         gaps(run, delivery, &requests, attempts, &mut verdict, &mut judged);
     }
+    log::all_are_told(run, &mut verdict);
     verdict.note(judged.gaps, "gaps between attempts");
     verdict.note(judged.lost, "requests that are not in the log: a fault took their result");
     verdict
@@ -42,6 +42,27 @@ pub(super) fn judge(run: &Run) -> Verdict {
 struct Judged {
     gaps: u64,
     lost: u64,
+}
+
+/// Whether more attempts count than may, as receivers saw them: of several requests with one number a fault took all but the
+/// last, and only a 429, or what was called off before it was answered, is free.
+fn too_often(run: &Run, delivery: &Delivery, requests: &[&Receipt], attempts: &[Attempt]) -> Option<String> {
+    let answered = |attempt: &Attempt| {
+        let mut same = requests.iter().rev().filter(|request| request.attempt == attempt.number);
+        same.next().filter(|request| request.ending == Ending::Answered).copied()
+    };
+    let hit = |request: &Receipt| run.faults.is_hit(request.t, request.end.saturating_add(run.late()));
+    let is_free = |attempt: &Attempt| match (attempt.counted, answered(attempt)) {
+        (true, _) => false,
+        (false, Some(request)) => request.status == 429 || hit(request),
+        (false, None) => matches!(attempt.outcome, Outcome::RateLimited | Outcome::Cancelled),
+    };
+    let counted = attempts.iter().filter(|attempt| !is_free(attempt)).count();
+    if delivery.max_attempts.is_some_and(|most| counted > most as usize) {
+        return Some(format!("has used {counted} attempts, more than it may"));
+    }
+    let told = delivery.attempts_used as usize;
+    (counted != told).then(|| format!("says that {told} attempts count, but {counted} do"))
 }
 
 fn gaps(
@@ -73,8 +94,9 @@ fn gaps(
         let (least, most) = plan.delay(used);
         judged.gaps += 1;
         let gap = next.t.saturating_sub(before.end);
-        // Its end may be noted later than the sender knew of it.
-        if gap.saturating_add(run.late()) < least {
+        // That the sender went away may be noted late; an answer is noted before it is written.
+        let slack = if before.ending == Ending::Answered { 0 } else { run.jitter };
+        if gap.saturating_add(slack + run.rounded()) < least {
             let (wanted, after) = (least / 1_000_000, gap / 1_000_000);
             verdict.wrong(|| {
                 format!("{} began {after} ms after the attempt before, not {wanted}", run.show(next))

@@ -8,14 +8,13 @@ mod breaker;
 mod gone;
 mod wait;
 
+use crate::names::Name;
 use crate::run::{Ending, Receipt, Run, SECOND};
 use crate::verdict::Verdict;
 use breaker::Breaker;
 use gone::Gone;
 use wait::Wait;
 
-/// What a destination said is stored within this time.
-const STORED_WITHIN: u64 = 2 * SECOND;
 /// How long a destination is left alone that does not say for how long, the first time.
 const LEFT_ALONE: u64 = 60 * SECOND;
 
@@ -53,49 +52,35 @@ struct Shut<'a> {
     learned: u64,
     until: u64,
     probe: Option<&'a Receipt>,
-    /// Requests that were on their way when it was learned.
-    underway: u32,
+    /// The delivery that was answered so: its next request was not on its way.
+    told: Option<Name>,
 }
 
 impl<'a> Shut<'a> {
     const fn new(learned: u64, until: u64) -> Self {
-        Self { learned, until, probe: None, underway: 0 }
+        Self { learned, until, probe: None, told: None }
     }
     /// Whether the sender may not know of it any more, or not be bound by it, at `t`.
     fn is_forgotten(&self, run: &Run, place: u32, t: u64) -> bool {
-        let faults = &run.faults;
-        let lost = || {
-            faults.outages.iter().any(|outage| {
-                outage.from <= t
-                    && outage.over.saturating_add(run.late()) >= self.learned
-                    && (faults.nodes() > 1 || outage.from <= self.learned.saturating_add(STORED_WITHIN))
-            })
-        };
-        faults.clock_was_set(self.learned, t)
+        run.faults.clock_was_set(self.learned, t)
             || run.destinations[place as usize].timeline.is_touched(self.learned, t)
-            || lost()
+            || run.faults.may_forget(self.learned, t)
     }
     /// A request begins: is that wrong?
-    fn begins(&mut self, run: &Run, place: u32, receipt: &'a Receipt, single: bool) -> Option<String> {
+    fn begins(&mut self, run: &Run, receipt: &'a Receipt, single: bool) -> Option<String> {
         let t = receipt.t;
-        if t <= self.learned {
+        // Nobody can have read an answer sooner: what begins within J of it is on its way, as many as may be open at a time.
+        let underway = t <= self.learned.saturating_add(run.jitter) && self.told != Some(receipt.delivery);
+        if t <= self.learned || underway {
             return None;
         }
-        if t <= self.learned.saturating_add(run.late()) {
-            // On its way already: at most as many as may be open beside the one that was answered.
-            self.underway += 1;
-            let limit =
-                run.destinations[place as usize].timeline.possible(t).map(|policy| policy.max_concurrency);
-            return (self.underway >= limit.max().unwrap_or(u32::MAX))
-                .then(|| format!("{} more began within a moment", self.underway));
-        }
-        if t.saturating_add(run.jitter) < self.until {
+        if t.saturating_add(run.rounded()) < self.until {
             return Some(format!("shut until {}", run.at(self.until)));
         }
         if !single {
             return None;
         }
-        let open = self.probe.filter(|probe| run.known_end(probe) > t && !run.faults.is_hit(probe.t, t));
+        let open = self.probe.filter(|probe| run.known_end(probe) > t && !run.faults.is_replaced(probe.t, t));
         self.probe = Some(receipt);
         open.map(|probe| format!("while a probe, {}, is out", run.show(probe)))
     }
@@ -134,7 +119,7 @@ impl<'a> Lane<'a> {
             *shut = shut.take().filter(|shut| !shut.is_forgotten(run, place, receipt.t));
             let Some(closed) = shut else { continue };
             verdict.judge();
-            if let Some(wrong) = closed.begins(run, place, receipt, single) {
+            if let Some(wrong) = closed.begins(run, receipt, single) {
                 let learned = run.at(closed.learned);
                 verdict.wrong(|| format!("{} began: {what} since {learned}, {wrong}", run.show(receipt)));
             }
@@ -167,7 +152,8 @@ impl<'a> Lane<'a> {
         let until = receipt.end.saturating_add(wait);
         if shut.is_none_or(|shut| until > shut.until) {
             let probe = shut.and_then(|shut| shut.probe);
-            *shut = Some(Shut { probe, ..Shut::new(receipt.end, until) });
+            let told = Some(receipt.delivery);
+            *shut = Some(Shut { probe, told, ..Shut::new(receipt.end, until) });
         }
     }
 }

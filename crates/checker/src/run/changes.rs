@@ -29,6 +29,8 @@ pub struct Action {
     pub answered: u64,
     /// `patch`, or what was done.
     pub what: String,
+    /// Whether it may withdraw what waits.
+    pub withdraws: bool,
 }
 
 /// The policies of a destination over time.
@@ -69,7 +71,9 @@ impl Timeline {
             _ => {}
         }
         let answered = known.unwrap_or(NEVER);
-        self.actions.push(Action { from: change.t, answered, what });
+        let disables = change.patch.get("active") == Some(&Value::Bool(false));
+        let withdraws = disables || matches!(what.as_str(), "delete" | "cancel" | "disable");
+        self.actions.push(Action { from: change.t, answered, what, withdraws });
         let certain = known.map_or(NEVER, |answered| answered.saturating_add(EFFECT_WITHIN));
         self.phases.push(Phase { from: change.t, certain, policy: Policy::read(&self.document)? });
         Ok(())
@@ -91,16 +95,20 @@ impl Timeline {
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
-    /// The policies that may be in force at `t`.
-    pub fn possible(&self, t: u64) -> impl Iterator<Item = &Policy> {
-        let last = self.phases.iter().rposition(|phase| phase.certain <= t).unwrap_or(0);
-        self.phases[last..].iter().filter(move |phase| phase.from <= t).map(|phase| &phase.policy)
+    /// The policies that may be in force at some moment between two, ends included.
+    pub fn possible(&self, from: u64, to: u64) -> impl Iterator<Item = &Policy> {
+        let last = self.phases.iter().rposition(|phase| phase.certain <= from).unwrap_or(0);
+        self.phases[last..].iter().filter(move |phase| phase.from <= to).map(|phase| &phase.policy)
     }
     /// Whether something was done to it between two moments, ends included, also if it was only asked for.
     pub fn is_touched(&self, from: u64, to: u64) -> bool {
         let touches =
             |action: &Action| action.from <= to && action.answered.saturating_add(EFFECT_WITHIN) >= from;
         self.actions.iter().any(touches)
+    }
+    /// Whether somebody may have withdrawn what waits there.
+    pub fn is_withdrawn(&self) -> bool {
+        self.actions.iter().any(|action| action.withdraws)
     }
     /// The policies, if they were the same all the time.
     pub fn constant(&self) -> Option<&Policy> {

@@ -76,7 +76,7 @@ impl Loader {
                 line: 1,
                 what: format!("the policy of {}: {error}", described.name),
             })?;
-            let always = |key| Secret { key, from: 0, needed_from: NEVER, until: NEVER };
+            let always = |key| Secret { key, from: 0, needed_from: NEVER, until: NEVER, replaced_at: NEVER };
             let secrets = described
                 .secrets
                 .iter()
@@ -91,6 +91,7 @@ impl Loader {
         let run = Run {
             seed: world.seed,
             jitter: world.jitter_ms.saturating_mul(MILLI),
+            at_rest: world.at_rest,
             mono_to_wall_ms: world.mono_to_wall_ms,
             limits: world.limits,
             by_destination: vec![Vec::new(); destinations.len()],
@@ -227,6 +228,7 @@ impl Loader {
             sha256,
             body,
             wall_ms,
+            path,
             ..
         } = line
         else {
@@ -274,6 +276,7 @@ impl Loader {
             ending: Ending::Open,
             status: 0,
             retry_after: None,
+            path: path.map(|path| names.name(&path)),
         });
         Ok(())
     }
@@ -316,6 +319,7 @@ impl Loader {
             expires_at: body.expires_at,
             finished_at: body.finished_at,
             has_reason: body.final_reason.as_deref().is_some_and(|reason| !reason.is_empty()),
+            is_put_aside: body.final_reason.as_deref().is_some_and(|reason| reason.starts_with("put aside")),
             is_replay: body.replay_of.is_some(),
         };
         // The same delivery may be told with its event and on its own.
@@ -377,7 +381,6 @@ impl Loader {
 
 /// Each id once, however often its publication was repeated.
 fn accept(run: &mut Run) {
-    let mut acknowledged = Vec::new();
     for (index, sent) in (0..).zip(&run.sent) {
         let Some(id) = sent.id else { continue };
         let publication = &run.publications[sent.publication as usize];
@@ -392,10 +395,9 @@ fn accept(run: &mut Run) {
             accepted.known_at = accepted.known_at.min(known_at);
         }
     }
-    for publication in run.publications.iter().filter(|publication| publication.is_accepted()) {
-        acknowledged.push((publication.answered, publication.t));
-    }
-    run.faults.set_acknowledged(acknowledged);
+    let published =
+        run.publications.iter().map(|publication| (publication.answered, publication.t)).collect();
+    run.faults.set_published(published);
 }
 
 /// A secret replaces the ones before it, after a while in which both are valid.
@@ -406,8 +408,11 @@ fn rotate(destination: &mut Destination, change: &Change) {
     let answered = change.answered.unwrap_or(NEVER).saturating_add(SECOND);
     let until = answered.saturating_add(overlap.unwrap_or(OVERLAP_SECONDS).saturating_mul(SECOND));
     destination.secrets.retain(|other| other.key != key);
-    destination.secrets.iter_mut().for_each(|other| other.until = other.until.min(until));
-    destination.secrets.push(Secret { key, from: change.t, needed_from: answered, until: NEVER });
+    for other in destination.secrets.iter_mut().filter(|other| until < other.until) {
+        (other.until, other.replaced_at) = (until, change.t);
+    }
+    let (from, needed_from) = (change.t, answered);
+    destination.secrets.push(Secret { key, from, needed_from, until: NEVER, replaced_at: NEVER });
 }
 
 /// The payload in an envelope.

@@ -24,7 +24,8 @@ fn one_request_too_many_at_a_time_is_found() {
 fn what_a_frozen_node_had_open_is_excused_and_counted() {
     let mut world = World::new();
     for at in [20_010, 20_020] {
-        world.add(Event::new("narrow", 20_000).tries(&[open(at, 15_000)]));
+        let event = world.add(Event::new("narrow", 20_000).tries(&[open(at, 15_000)]));
+        world.attempt(event, 1)["timeout_ms"] = json!(20_000);
     }
     world.add(Event::new("narrow", 20_002).tries(&[open(33_000, 100)]));
     world.breaks(&["I4"]);
@@ -37,6 +38,24 @@ fn what_a_frozen_node_had_open_is_excused_and_counted() {
         "{:?}",
         verdicts[3].notes
     );
+}
+
+#[test]
+fn what_a_dead_process_had_open_is_excused_and_what_the_next_one_has_is_not() {
+    let mut world = World::new();
+    let hangs = |at| Try { at, took: 100, reply: Reply::Hangs };
+    for at in [20_010, 20_020] {
+        world.add(Event::new("narrow", 20_000).tries(&[hangs(at), answered(at + 30_500, 200)]));
+    }
+    world.add(Event::new("narrow", 20_002).tries(&[open(20_095, 10)]));
+    world.breaks(&["I4"]);
+    let mut after = world.clone();
+    after.crash(19_700);
+    after.breaks(&["I4"]);
+    for (at, kind) in [(20_030, "kill"), (20_090, "start"), (20_092, "ready")] {
+        world.fault(at, kind, None);
+    }
+    world.breaks(&[]);
 }
 
 #[test]
@@ -79,6 +98,30 @@ fn a_request_before_its_token_is_found_also_across_a_restart() {
 }
 
 #[test]
+fn a_change_of_a_rate_fills_no_bucket() {
+    // Two at once and ten a second, and from 20.01 s on, five at once.
+    let rate = json!({"rate_limit": {"max": 10, "per": "second", "burst_capacity": 5}});
+    let change = json!({"kind": "change", "t": 20_010 * MILLI, "answered": 20_011 * MILLI, "destination": "dst_limited",
+        "patch": rate, "status": 200});
+    let world = |times: &[u64]| {
+        let mut world = World::new();
+        world.producer.push(change.clone());
+        let event = |at: &u64| Event::new("limited", 19_000).tries(&[answered(*at, 200)]);
+        for at in times {
+            world.add(event(at));
+        }
+        world
+    };
+    let spent = [20_000, 20_001];
+    // The bucket is empty at the change, and has two tokens 200 ms later: not five.
+    world(&[&spent[..], &[20_205, 20_206]].concat()).breaks(&[]);
+    world(&[&spent[..], &[20_205, 20_206, 20_207]].concat()).breaks(&["I5"]);
+    // Much later it is full.
+    world(&[&spent[..], &[22_000, 22_001, 22_002, 22_003, 22_004]].concat()).breaks(&[]);
+    world(&[&spent[..], &[22_000, 22_001, 22_002, 22_003, 22_004, 22_005]].concat()).breaks(&["I5"]);
+}
+
+#[test]
 fn a_request_in_quiet_hours_is_found_in_the_first_and_in_the_second_fold_hour() {
     // 06:10Z and 07:10Z are both 01:10 in Chicago; 08:00Z is 02:00 there.
     for (minutes, red) in [(1, true), (49, true), (61, true), (109, true), (111, false)] {
@@ -118,13 +161,22 @@ fn a_request_after_expiry_is_found_and_one_that_outlives_its_event() {
     let mut long = world.clone();
     long.end(timely, 1)["t"] = json!(28_000 * MILLI);
     long.breaks(&["I7"]);
+    // Killed and started before it came, nothing keeps it from being cut off.
+    long.crash(19_500);
+    long.breaks(&["I7"]);
     let stale = world.add(Event {
         tries: Vec::new(),
         state: "expired",
         expires_at: lives(40_000),
         ..Event::new("plain", 30_000)
     });
+    // It ends when its time has come.
+    world.breaks(&["I1"]);
+    world.delivery(stale)["finished_at"] = json!(crate::world::time(START_MS + 40_000));
     world.breaks(&[]);
+    let mut dead = world.clone();
+    dead.delivery(stale)["status"] = json!("dead_letter");
+    dead.breaks(&["I7"]);
     world.delivery(stale)["final_reason"] = json!(null);
     world.breaks(&["I7"]);
 }
@@ -149,7 +201,15 @@ fn retries_come_neither_early_nor_late_nor_too_often() {
     let mut often = world.clone();
     often.delivery(event)["attempts_used"] = json!(9);
     often.breaks(&["I11"]);
-    // Five-second delays: half a second is early, whatever is seen late.
+    // By what receivers saw, whatever the API counts.
+    let mut over = world.clone();
+    over.delivery(event)["max_attempts"] = json!(2);
+    (over.delivery(event)["attempts_used"], over.attempt(event, 1)["counted"]) = (json!(2), json!(false));
+    over.breaks(&["I11"]);
+    // An answer is noted before it is written: nothing excuses ten milliseconds.
+    let mut hasty = world.clone();
+    hasty.shift(event, 3, -995);
+    hasty.breaks(&["I11"]);
     world.world["destinations"][7]["policy"]["retry_policy"]["delays_seconds"] = json!([5]);
     world.breaks(&["I11"]);
 }
@@ -163,6 +223,11 @@ fn the_log_is_what_receivers_saw() {
     let first = |line: &serde_json::Value| line["kind"] == "attempt" && line["body"]["number"] == 1;
     unlogged.api.retain(|line| !first(line));
     unlogged.breaks(&["I11"]);
+    let mut untold = good.clone();
+    untold.api.retain(|line| line["delivery_id"] != "dlv_1");
+    untold.delivery(event)["attempts_count"] = json!(0);
+    untold.delivery(event)["attempts_used"] = json!(0);
+    untold.breaks(&["I11"]);
     let mut phantom = good.clone();
     let n = phantom.receipt(event, 1)["n"].clone();
     phantom.receiver.retain(|line| line["n"] != n);

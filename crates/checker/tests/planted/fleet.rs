@@ -25,16 +25,64 @@ fn a_destination_that_waits_for_anothers_crowd_is_found() {
 }
 
 #[test]
+fn equal_backlogs_that_are_not_served_evenly_are_found() {
+    let backlogs = |pace: u64| {
+        let mut world = World::new();
+        world.world["destinations"][1]["policy"]["max_concurrency"] = json!(50);
+        for number in 0..70 {
+            for (name, pace) in [("plain", 20), ("narrow", pace)] {
+                let at = 20_100 + number * pace;
+                world.add(Event::new(name, 20_000 + number).tries(&[answered(at, 200)]));
+            }
+        }
+        world
+    };
+    let even = backlogs(25);
+    even.breaks(&[]);
+    let verdicts = even.verdicts();
+    let notes = &verdicts.iter().find(|verdict| verdict.name == "I10").unwrap().notes;
+    assert!(notes.iter().any(|note| note.ends_with("or more, 1 times")), "{notes:?}");
+    backlogs(120).breaks(&["I10"]);
+    // Those with different policies need not be served alike.
+    let mut other = backlogs(120);
+    other.world["destinations"][1]["policy"]["max_concurrency"] = json!(40);
+    other.breaks(&[]);
+}
+
+#[test]
 fn what_is_left_waiting_though_nothing_holds_it_is_found() {
     let mut world = World::new();
     let event = world.add(Event::new("plain", 20_000));
     world.shift(event, 1, 5_000);
     world.breaks(&["I15"]);
+    // While something runs short it may wait, and not much longer.
+    for (relief, breaks) in [(16_000, &[][..]), (14_000, &["I15"])] {
+        let mut strained = world.clone();
+        strained.fault(10_000, "strain", None);
+        strained.fault(relief, "relief", None);
+        strained.breaks(breaks);
+    }
     // With its node down, it may wait.
     for (at, kind) in [(20_003, "kill"), (23_000, "start"), (24_000, "ready")] {
         world.fault(at, kind, None);
     }
     world.breaks(&[]);
+}
+
+#[test]
+fn a_rate_and_a_failure_excuse_no_standstill() {
+    let mut world = World::new();
+    world.add(Event::new("limited", 20_000));
+    let event = world.add(Event::new("limited", 25_000));
+    world.breaks(&[]);
+    world.shift(event, 1, 60_000);
+    world.breaks(&["I15"]);
+    let mut failed = World::new();
+    failed.add(Event::new("plain", 20_000).tries(&[answered(20_006, 500), answered(50_500, 200)]));
+    let event = failed.add(Event::new("plain", 60_000));
+    failed.breaks(&[]);
+    failed.shift(event, 1, 30_000);
+    failed.breaks(&["I15"]);
 }
 
 #[test]
@@ -45,12 +93,20 @@ fn a_request_that_never_ends_and_a_queue_that_grows_by_itself_are_found() {
     let mut open = world.clone();
     open.end(stuck, 1)["t"] = json!(200_000 * MILLI);
     open.breaks(&["I15"]);
+    // What its destination pins counts, whatever the API says was in force.
+    open.end(stuck, 1)["t"] = json!(29_000 * MILLI);
+    open.breaks(&[]);
+    open.world["destinations"][1]["policy"]["timeout_seconds"] = json!(5);
+    open.breaks(&["I15"]);
     for (at, queued) in [(310_000, 3), (320_000, 4)] {
         world.api.push(
             json!({"kind": "poll", "t": at * MILLI, "path": "/v1/destinations/dst_narrow", "status": 200,
             "body": {"queued_events": queued, "inflight": 0}}),
         );
     }
+    world.breaks(&["I15"]);
+    // That it is stopped in the end undoes nothing.
+    world.fault(330_000, "stop", None);
     world.breaks(&["I15"]);
 }
 
@@ -82,6 +138,28 @@ fn a_request_to_a_paused_or_inactive_destination_is_found() {
 }
 
 #[test]
+fn a_request_to_the_url_of_before_is_found() {
+    let mut world = World::new();
+    let event = world.add(Event::new("plain", 30_000));
+    world.world["destinations"][0]["policy"]["url"] = json!("http://127.0.0.1:1/old");
+    world.receipt(event, 1)["path"] = json!("/old");
+    world.breaks(&[]);
+    world.producer.push(change(29_500, "patch", &json!({"url": "http://127.0.0.1:1/new?a=1"})));
+    world.breaks(&[]);
+    world.producer.last_mut().unwrap()["answered"] = json!(28_000 * MILLI);
+    world.producer.last_mut().unwrap()["t"] = json!(27_000 * MILLI);
+    world.breaks(&["I14"]);
+    world.receipt(event, 1)["path"] = json!("/new?a=1");
+    world.breaks(&[]);
+    // It came three milliseconds after the question, and began after it.
+    world.producer.last_mut().unwrap()["t"] = json!(30_003 * MILLI);
+    world.producer.last_mut().unwrap()["answered"] = json!(30_020 * MILLI);
+    world.breaks(&[]);
+    world.producer.last_mut().unwrap()["t"] = json!(30_007 * MILLI);
+    world.breaks(&["I14"]);
+}
+
+#[test]
 fn after_a_rotation_both_secrets_sign_and_then_only_the_new_one() {
     const NEW: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
     let mut world = World::new();
@@ -97,6 +175,28 @@ fn after_a_rotation_both_secrets_sign_and_then_only_the_new_one() {
     world.receipt(event, 1)["signature"] = json!(new);
     world.breaks(&[]);
     world.receipt(event, 1)["signature"] = json!(old);
+    world.breaks(&["I2", "I14"]);
+}
+
+#[test]
+fn without_an_overlap_either_secret_signs_for_a_second_and_then_only_the_new_one() {
+    const SECOND: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
+    const THIRD: &str = "whsec_GBkaGxwdHh8gISIjJCUmJygpKissLS4v";
+    let mut world = World::new();
+    let event = world.add(Event::new("plain", 30_000));
+    let stamp = (START_MS + 30_006) / 1_000;
+    let signed = |secret| json!(sign(secret, "evt_1", stamp, "{\"number\":1}"));
+    let rotate =
+        |at, secret: &str| change(at, "rotate", &json!({"signing_secret": secret, "overlap_seconds": 0}));
+    world.producer.extend([rotate(21_000, SECOND), rotate(29_500, THIRD)]);
+    for (secret, breaks) in [(THIRD, &[][..]), (SECOND, &[]), (crate::world::SECRET, &["I2", "I14"])] {
+        world.receipt(event, 1)["signature"] = signed(secret);
+        world.breaks(breaks);
+    }
+    *world.producer.last_mut().unwrap() = rotate(28_000, THIRD);
+    world.receipt(event, 1)["signature"] = signed(THIRD);
+    world.breaks(&[]);
+    world.receipt(event, 1)["signature"] = signed(SECOND);
     world.breaks(&["I2", "I14"]);
 }
 
@@ -146,4 +246,19 @@ fn ready_while_everything_is_refused_is_found() {
     refusing(503, 30).breaks(&[]);
     refusing(200, 30).breaks(&["I18"]);
     refusing(200, 10).breaks(&[]);
+}
+
+#[test]
+fn ready_while_nothing_is_answered_is_found() {
+    let mut world = refusing(200, 30);
+    for line in world.producer.iter_mut().filter(|line| line["status"] == 503) {
+        line["status"] = json!(null);
+    }
+    world.breaks(&["I18"]);
+    // They hang for twelve seconds each.
+    for line in world.producer.iter_mut().filter(|line| line["kind"] == "answer" && line["status"].is_null())
+    {
+        line["t"] = json!(line["t"].as_u64().unwrap() + 12_000 * MILLI);
+    }
+    world.breaks(&["I18"]);
 }

@@ -44,7 +44,8 @@ fn a_line_goes_on_after_what_is_dead_and_halts_if_it_is_to() {
     for (to, red) in [("fifo", &[][..]), ("halting", &["I8"])] {
         let mut world = World::new();
         let tries = [answered(20_010, 400)];
-        world.add(Event { state: "dead_letter", ..Event::new(to, 20_000).tries(&tries) });
+        let dead = world.add(Event { state: "dead_letter", ..Event::new(to, 20_000).tries(&tries) });
+        world.delivery(dead)["max_attempts"] = json!(1);
         world.add(Event::new(to, 20_100));
         world.breaks(red);
         world.producer.push(json!({"kind": "change", "t": 20_050 * MILLI, "answered": 20_060 * MILLI,
@@ -61,6 +62,25 @@ fn two_of_a_line_at_a_time_are_found() {
     world.add(Event::new("fifo", 20_000).tries(&[answered(20_100, 200)]));
     world.breaks(&[]);
     world.end(one, 1)["t"] = json!(20_200 * MILLI);
+    world.breaks(&["I8"]);
+}
+
+#[test]
+fn two_of_a_line_at_a_time_are_found_however_soon_after_a_kill() {
+    let mut world = World::new();
+    let one = world.add(Event::new("fifo", 20_000).tries(&[answered(20_010, 200)]));
+    world.add(Event::new("fifo", 20_000).tries(&[answered(20_120, 200)]));
+    world.end(one, 1)["t"] = json!(20_200 * MILLI);
+    // Killed, and started before the first of them: both are the new process's.
+    let mut after = world.clone();
+    after.crash(19_700);
+    after.breaks(&["I8"]);
+    // Killed between the two.
+    let mut between = world.clone();
+    between.crash(20_012);
+    between.breaks(&[]);
+    // Killed between the two, but the second came before anybody was started.
+    world.crash(20_050);
     world.breaks(&["I8"]);
 }
 

@@ -39,6 +39,92 @@ fn an_accepted_event_without_a_delivery_is_lost() {
 }
 
 #[test]
+fn without_a_dump_everything_is_lost() {
+    let (mut world, _) = good();
+    world.api.clear();
+    world.breaks(&["I1"]);
+    world.world["at_rest"] = json!(false);
+    world.breaks(&[]);
+}
+
+#[test]
+fn a_delivery_to_where_its_event_does_not_belong_is_found() {
+    let (mut world, event) = good();
+    let mut body = world.delivery(event).clone();
+    (body["id"], body["destination_id"], body["status"]) =
+        (json!("dlv_9"), json!("dst_flaky"), json!("cancelled"));
+    (body["attempts_count"], body["attempts_used"]) = (json!(0), json!(0));
+    world.api.push(json!({"kind": "delivery", "body": body}));
+    world.producer.push(json!({"kind": "change", "t": 19_000 * MILLI, "answered": 19_001 * MILLI,
+        "destination": "dst_flaky", "action": "cancel", "status": 200}));
+    world.breaks(&["I1"]);
+}
+
+#[test]
+fn a_replay_and_what_was_never_answered_end_like_everything_else() {
+    let (good, event) = good();
+    let mut replay = good.clone();
+    let mut body = replay.delivery(event).clone();
+    (body["id"], body["status"], body["replay_of"]) = (json!("dlv_9"), json!("delivering"), json!("dlv_1"));
+    (body["attempts_count"], body["attempts_used"]) = (json!(0), json!(0));
+    replay.api.push(json!({"kind": "delivery", "body": body}));
+    replay.breaks(&["I1"]);
+    let mut unknown = good;
+    let line = unknown.producer.iter_mut().find(|line| line["kind"] == "answer").unwrap();
+    (line["status"], line["ids"]) = (json!(null), json!([]));
+    unknown.breaks(&[]);
+    unknown.delivery(event)["status"] = json!("queued");
+    unknown.breaks(&["I1"]);
+}
+
+#[test]
+fn an_end_that_nothing_leads_to_is_found() {
+    let mut world = World::new();
+    let tries = [answered(20_010, 500)];
+    let event = world.add(Event { state: "dead_letter", ..Event::new("flaky", 20_000).tries(&tries) });
+    world.breaks(&["I1"]);
+    // Its attempts are used up: then it must say so.
+    let mut used_up = world.clone();
+    used_up.delivery(event)["max_attempts"] = json!(1);
+    used_up.breaks(&[]);
+    used_up.delivery(event)["final_reason"] = json!("");
+    used_up.breaks(&["I1"]);
+    let mut permanent = world.clone();
+    permanent.world["destinations"][7]["policy"]["permanent_statuses"] = json!([500]);
+    permanent.breaks(&[]);
+    let mut old = world.clone();
+    old.delivery(event)["finished_at"] = json!(crate::world::time(START_MS + 20_000 + 7 * 86_400_000));
+    old.breaks(&[]);
+    let mut aside = world.clone();
+    aside.delivery(event)["final_reason"] = json!("put aside: the server died three times");
+    aside.breaks(&["I1"]);
+    for at in [30_000, 31_000, 32_000] {
+        aside.fault(at, "kill", None);
+        aside.fault(at + 100, "start", None);
+        aside.fault(at + 200, "ready", None);
+    }
+    aside.breaks(&[]);
+    // Nobody asked, or somebody did.
+    world.delivery(event)["status"] = json!("cancelled");
+    world.breaks(&["I1"]);
+    world.producer.push(json!({"kind": "change", "t": 20_500 * MILLI, "answered": 20_501 * MILLI,
+        "destination": "dst_flaky", "action": "delete", "status": 204}));
+    world.breaks(&[]);
+}
+
+#[test]
+fn nothing_expires_before_its_time_but_what_would_be_stale_at_its_retry() {
+    let mut world = World::new();
+    let tries = [answered(20_010, 500)];
+    let expires_at = Some(START_MS + 20_900);
+    let event =
+        world.add(Event { state: "expired", expires_at, ..Event::new("flaky", 20_000).tries(&tries) });
+    world.breaks(&[]);
+    world.delivery(event)["expires_at"] = json!(crate::world::time(START_MS + 22_000));
+    world.breaks(&["I1"]);
+}
+
+#[test]
 fn a_delivery_that_is_left_open_is_lost() {
     let (mut world, event) = good();
     world.delivery(event)["status"] = json!("queued");
@@ -145,6 +231,105 @@ fn a_duplicate_without_a_reason_is_found_and_one_with_a_crash_is_explained() {
 }
 
 #[test]
+fn a_clean_stop_explains_no_repeat_of_what_was_answered() {
+    let (good, event) = good();
+    let mut stopped = good.clone();
+    stopped.repeat(event, 1, 2_000);
+    for (at, kind) in [(20_005, "stop"), (20_600, "start"), (20_700, "ready")] {
+        stopped.fault(at, kind, None);
+    }
+    stopped.breaks(&["I3"]);
+    // Cut off at its drain limit, it was not answered.
+    let mut cut = good;
+    cut.repeat(event, 1, 2_000);
+    for (at, kind) in [(20_005, "stop"), (20_600, "start"), (20_700, "ready")] {
+        cut.fault(at, kind, None);
+    }
+    (cut.end(event, 1)["how"], cut.end(event, 1)["status"]) = (json!("closed"), json!(null));
+    cut.breaks(&[]);
+}
+
+#[test]
+fn a_kill_explains_nothing_that_the_next_process_does() {
+    let (good, event) = good();
+    // It came at 20.006 s. What the dead process had written may be read after the kill, but not after the next start.
+    for (kill, red) in [(20_000, &[][..]), (19_900, &["I3"]), (19_300, &["I3"])] {
+        let mut world = good.clone();
+        world.repeat(event, 1, 150);
+        world.crash(kill);
+        world.breaks(red);
+    }
+    // The next process may be killed, too.
+    let mut again = good.clone();
+    again.repeat(event, 1, 500);
+    again.crash(19_700);
+    again.crash(20_010);
+    again.breaks(&[]);
+}
+
+#[test]
+fn a_kill_explains_no_repeat_before_the_next_process_is_started() {
+    let (mut world, event) = good();
+    world.repeat(event, 1, 50);
+    world.crash(20_010);
+    world.breaks(&["I3"]);
+}
+
+#[test]
+fn a_failure_that_comes_twice_in_one_life_is_found_however_soon_after_a_kill_or_a_stop() {
+    let mut good = World::new();
+    let event = good.add(Event::new("flaky", 20_000).tries(&[answered(20_010, 500), answered(21_200, 200)]));
+    good.repeat(event, 1, 100);
+    good.breaks(&["I11"]);
+    for (kind, at, red) in
+        [("kill", 19_700, &["I11"][..]), ("stop", 19_700, &["I11"]), ("kill", 20_005, &[][..])]
+    {
+        let mut world = good.clone();
+        for (at, kind) in [(at, kind), (at + 100, "start"), (at + 101, "ready")] {
+            world.fault(at, kind, None);
+        }
+        world.breaks(red);
+    }
+}
+
+#[test]
+fn a_crash_explains_only_what_a_commit_can_have_missed() {
+    let (good, event) = good();
+    // Publications take 2 ms: what was answered two seconds before the kill is stored.
+    for (at, red) in [(20_300, &[][..]), (22_000, &["I3"])] {
+        let mut world = good.clone();
+        world.repeat(event, 1, 4_000);
+        for (at, kind) in [(at, "kill"), (at + 100, "start"), (at + 200, "ready")] {
+            world.fault(at, kind, None);
+        }
+        world.breaks(red);
+    }
+    // Five of them tell little. Where enough tell that commits are fast, a quarter of a second is long.
+    for (at, red) in [(20_250, &[][..]), (20_300, &["I3"])] {
+        let mut world = good.clone();
+        world.repeat(event, 1, 4_000);
+        for number in 0..10 {
+            world.add(Event::new("plain", 20_010 + number * 20));
+        }
+        world.crash(at);
+        world.breaks(red);
+        // A death that was only seen then came before.
+        let kill = world.faults.iter_mut().find(|line| line["kind"] == "kill").unwrap();
+        kill["detail"]["by"] = json!("the fault");
+        world.breaks(&[]);
+    }
+    // With a disk so slow that a publication takes a second and a half, it need not be.
+    let mut slow = good;
+    slow.repeat(event, 1, 4_000);
+    slow.add(Event::new("narrow", 20_100).tries(&[answered(21_700, 200)]));
+    slow.producer.last_mut().unwrap()["t"] = json!(21_600 * MILLI);
+    for (at, kind) in [(22_000, "kill"), (22_100, "start"), (22_200, "ready")] {
+        slow.fault(at, kind, None);
+    }
+    slow.breaks(&[]);
+}
+
+#[test]
 fn a_success_that_is_in_the_log_explains_no_repeat_whatever_was_killed() {
     let (mut world, event) = good();
     world.repeat(event, 1, 3_000);
@@ -211,6 +396,9 @@ fn one_key_has_one_answer() {
     let mut refused = good.clone();
     again(&mut refused, event, "k", &[], 422, Some(&other));
     refused.breaks(&[]);
+    let mut denied = good.clone();
+    again(&mut denied, event, "k", &[], 422, None);
+    denied.breaks(&["I13"]);
     let mut ignored = good.clone();
     again(&mut ignored, event, "k", &[], 409, Some(&other));
     ignored.breaks(&["I13"]);
@@ -244,4 +432,34 @@ fn a_repeated_publication_that_made_a_second_event_is_found() {
     (answer["status"], answer["ids"]) = (json!(null), json!([]));
     world.receipt(6, 1)["sha256"] = sha;
     world.breaks(&["I13"]);
+}
+
+/// Makes the events `first` and `second` two of one body, of two publications that were never answered.
+fn unanswered(world: &mut World, numbers: [u64; 2], key: Option<&str>) {
+    let sha = world.receipt(numbers[0], 1)["sha256"].clone();
+    for number in numbers {
+        for line in world.producer.iter_mut().filter(|line| line["request"] == number) {
+            if line["kind"] == "send" {
+                (line["key"], line["body_sha256"]) = (json!(key), sha.clone());
+                line["events"][0]["sha256"] = sha.clone();
+            } else {
+                (line["status"], line["ids"]) = (json!(null), json!([]));
+            }
+        }
+        world.receipt(number, 1)["sha256"] = sha.clone();
+    }
+}
+
+#[test]
+fn what_was_never_answered_makes_no_more_events_than_it_has() {
+    let (good, _) = good();
+    let mut one_key = good.clone();
+    unanswered(&mut one_key, [1, 2], Some("k"));
+    one_key.breaks(&["I13"]);
+    let mut unkeyed = good;
+    unanswered(&mut unkeyed, [1, 2], None);
+    unkeyed.breaks(&[]);
+    // Two events of one publication.
+    unkeyed.producer.retain(|line| line["request"] != 2);
+    unkeyed.breaks(&["I13"]);
 }

@@ -27,6 +27,29 @@ fn a_request_before_the_throttle_ends_is_found() {
 }
 
 #[test]
+fn what_begins_within_jitter_of_a_refusal_is_on_its_way_and_nothing_after() {
+    let mut world = World::new();
+    world.add(Event::new("narrow", 20_000).tries(&[told(20_010, 429, "20"), answered(40_100, 200)]));
+    let brief = |at| Try { at, took: 1, reply: Reply::Status(200) };
+    let last =
+        (14..=17).map(|at| world.add(Event::new("narrow", 20_000).tries(&[brief(20_000 + at)]))).last();
+    world.breaks(&[]);
+    world.shift(last.unwrap(), 1, 2);
+    world.breaks(&["I9"]);
+}
+
+#[test]
+fn the_one_that_was_told_to_wait_was_not_on_its_way() {
+    let mut world = World::new();
+    world.world["jitter_ms"] = json!(250);
+    let event =
+        world.add(Event::new("plain", 20_000).tries(&[told(20_010, 429, "1"), answered(21_020, 200)]));
+    world.breaks(&[]);
+    world.shift(event, 2, -1_000);
+    world.breaks(&["I9"]);
+}
+
+#[test]
 fn a_second_probe_beside_the_first_is_found() {
     let mut world = World::new();
     let probe = Try { at: 40_100, took: 500, reply: Reply::Status(200) };
@@ -35,6 +58,39 @@ fn a_second_probe_beside_the_first_is_found() {
     world.breaks(&[]);
     world.shift(next, 1, -300);
     world.breaks(&["I9"]);
+}
+
+#[test]
+fn a_second_probe_is_found_however_soon_after_a_kill() {
+    let mut world = World::new();
+    let probe = Try { at: 40_100, took: 500, reply: Reply::Status(200) };
+    world.add(Event::new("plain", 20_000).tries(&[told(20_010, 429, "20"), probe]));
+    world.add(Event::new("plain", 30_000).tries(&[answered(40_300, 200)]));
+    world.breaks(&["I9"]);
+    let mut after = world.clone();
+    after.crash(39_900);
+    after.breaks(&["I9"]);
+    // The first one went with its process.
+    world.crash(40_150);
+    world.breaks(&[]);
+}
+
+#[test]
+fn what_a_destination_says_soon_after_a_start_is_not_forgotten() {
+    let mut good = World::new();
+    good.crash(19_700);
+    let mut throttled = good.clone();
+    throttled.add(Event::new("plain", 20_000).tries(&[told(20_010, 429, "20"), answered(40_100, 200)]));
+    let early = throttled.add(Event::new("plain", 30_000).tries(&[answered(40_200, 200)]));
+    throttled.breaks(&[]);
+    throttled.shift(early, 1, -8_000);
+    throttled.breaks(&["I9"]);
+    let mut gone = good;
+    gone.add(Event::new("flaky", 20_000).tries(&[answered(20_010, 410), answered(21_050, 200)]));
+    gone.breaks(&["I9"]);
+    // Killed before that was stored.
+    gone.crash(20_020);
+    gone.breaks(&[]);
 }
 
 #[test]
@@ -96,9 +152,9 @@ fn what_is_gone_is_never_sent_again_and_three_disable() {
     let mut logged =
         again.api.iter().find(|line| line["delivery_id"] == format!("dlv_{third}")).unwrap().clone();
     logged["body"]["number"] = json!(2);
-    logged["body"]["counted"] = json!(false);
     again.api.push(logged);
     again.delivery(third)["attempts_count"] = json!(2);
+    again.delivery(third)["attempts_used"] = json!(2);
     again.breaks(&["I9"]);
     // Without the success between, there are three.
     let n = world.receipt(3, 1)["n"].clone();

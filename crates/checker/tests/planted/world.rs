@@ -111,6 +111,13 @@ impl World {
         self.faults.push(json!({"t": at * MILLI, "kind": kind, "node": "a", "detail": detail}));
     }
 
+    /// Killed then, started again 100 ms later, and soon ready.
+    pub(crate) fn crash(&mut self, at: u64) {
+        for (after, kind) in [(0, "kill"), (100, "start"), (150, "ready")] {
+            self.fault(at + after, kind, None);
+        }
+    }
+
     /// Publishes, delivers, and has the API tell it. Returns the event's number.
     pub(crate) fn add(&mut self, event: Event) -> u64 {
         self.events += 1;

@@ -4,7 +4,7 @@
 //! before was never stored; of several with one number the log has the last.
 
 use crate::history::Outcome;
-use crate::run::{Attempt, Delivery, Ending, NEVER, Receipt, Run};
+use crate::run::{Attempt, Delivery, Ending, NEVER, Publication, Receipt, Run};
 use crate::verdict::Verdict;
 
 pub(super) fn judge(
@@ -51,6 +51,20 @@ pub(super) fn judge(
                 }
             }
         }
+    }
+}
+
+/// What came of publications that were never answered is told, too. An accepted event without its delivery is lost, and what
+/// nobody published is a phantom: these are other promises' matter.
+pub(super) fn all_are_told(run: &Run, verdict: &mut Verdict) {
+    if !run.publications.iter().any(Publication::is_unknown) {
+        return;
+    }
+    let untold = |receipt: &&Receipt| {
+        run.delivery(receipt.delivery).is_none() && run.accepted(receipt.event).is_none()
+    };
+    for receipt in run.receipts.iter().filter(untold) {
+        verdict.wrong(|| format!("{}: the API knows no such delivery", run.show(receipt)));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::history::policy::{Jitter, RetryPolicy};
 use crate::run::{Delivery, SECOND};
 
 /// When a delivery is tried again.
-pub(super) enum Plan<'a> {
+pub(in crate::invariant) enum Plan<'a> {
     Policy(&'a RetryPolicy),
     BuiltIn,
     /// A life under 2 minutes: every 15 s, without jitter.
@@ -16,7 +16,7 @@ pub(super) enum Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// The plan of a delivery; none where the API shows that an event type or the account has its own.
-    pub(super) fn of(policy: &'a Policy, delivery: &Delivery) -> Option<Self> {
+    pub(in crate::invariant) fn of(policy: &'a Policy, delivery: &Delivery) -> Option<Self> {
         let life = delivery.expires_at.zip(delivery.created_at).map(|(expires, created)| expires - created);
         let plan = match (&policy.retry_policy, life) {
             (Some(policy), _) => Self::Policy(policy),
@@ -36,7 +36,7 @@ impl<'a> Plan<'a> {
     }
 
     /// How long after the end of the `used`-th used attempt the next may begin: at least, and at most if nothing holds it.
-    pub(super) fn delay(&self, used: usize) -> (u64, u64) {
+    pub(in crate::invariant) fn delay(&self, used: usize) -> (u64, u64) {
         let place = used.saturating_sub(1);
         let listed = |delays: &[f64]| delays.get(place).or(delays.last()).copied().unwrap_or(0.0);
         let (seconds, jitter) = match self {

@@ -25,7 +25,7 @@ impl Gone {
         let timeline = &run.destinations[place as usize].timeline;
         if let Some(at) = self.disabled_at {
             verdict.judge();
-            if timeline.is_touched(at, receipt.t) || run.faults.is_hit(at, receipt.t) {
+            if timeline.is_touched(at, receipt.t) || run.faults.may_forget(at, receipt.t) {
                 (self.disabled_at, self.run) = (None, Vec::new());
             } else if receipt.t > at.saturating_add(WITHIN) {
                 verdict.wrong(|| {
@@ -39,8 +39,7 @@ impl Gone {
         }
         if let Some(at) = self.ended.get(&receipt.delivery).copied() {
             verdict.judge();
-            let undone = run.faults.is_hit(at.saturating_sub(super::STORED_WITHIN), receipt.t);
-            if receipt.t > at && !undone {
+            if receipt.t > at && !run.faults.may_forget(at, receipt.t) {
                 verdict
                     .wrong(|| format!("{} began, though answered 410 at {}", run.show(receipt), run.at(at)));
             }
