@@ -1,7 +1,7 @@
 //! Several nodes on one PostgreSQL: who they are, what each of them works, and what they tell one another.
 //!
 //! ```text
-//!   seats   31 places to write from: a share of the numbers, rows of kept counts, the last group that was committed
+//!   seats   31 places, one for each node at a time: a share of the numbers, rows of kept counts, the last group committed
 //!   nodes   processes: each sits on a seat, and is there as long as it renews its lease
 //!   slots   256 parts of all destinations: each is worked by one node, under an epoch
 //!
@@ -10,8 +10,8 @@
 //!   A renews         │ never waits for a group; waits for B, and is then shown what it has lost
 //! ```
 //!
-//! Any node accepts for any destination. What a group has for others it writes into a bulletin, in the same commit; after
-//! that they are told that there is one (`NOTIFY`), or find it by themselves ([`Cluster::news`]).
+//! Any node accepts for any destination. A group that has something for other nodes writes a bulletin in the same commit; then
+//! these are told that there is one (`NOTIFY`), or find it when they next look ([`Cluster::news`]).
 //!
 //! ```text
 //!   A accepts for a slot of B ─ commit, with a bulletin ─ NOTIFY ─► B reads bulletins since its last look ─► its lanes
@@ -127,7 +127,7 @@ pub struct News {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderNo(pub u64);
 
-/// What somebody wants of a lane that this node works. It is open until it is finished, and comes again with the slot.
+/// What somebody wants of a lane that this node works. It is open until a record has ended it, and comes again with the slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
     /// Its number.
@@ -208,6 +208,11 @@ impl Cluster {
         }
     }
 
+    /// Whether a slot is this node's, as far as it knows.
+    pub fn holds(&self, slot: Slot) -> bool {
+        self.shared.node.as_ref().is_some_and(|node| node.epochs().of(slot).is_some())
+    }
+
     /// Looks at the database's clock.
     pub async fn clock(&self) -> Result<ClockLook, StoreError> {
         self.run(|reader| postgres::clock(&reader.source)).await
@@ -221,7 +226,7 @@ impl Cluster {
         Ok(news)
     }
 
-    /// Orders that are still open for slots: to be asked after a claim.
+    /// Orders that are still open for slots, in the order of their numbers. To be asked after a claim; what news brings is a hint.
     pub async fn orders(&self, slots: &[Slot]) -> Result<Vec<Posted>, StoreError> {
         let slots = slots.to_vec();
         self.look(move |reader| postgres::orders_of_slots(&reader.source, &slots)).await
@@ -288,7 +293,7 @@ impl Cluster {
     ) -> Result<T, StoreError> {
         let (answer, wait) = oneshot::channel();
         let look = Box::new(move |reader: &Reader| drop(answer.send(look(reader).map_err(StoreError::from))));
-        self.shared.looks.push_first(look).map_err(|_| StoreError::Closed)?;
+        self.shared.errands.push_first(look).map_err(|_| StoreError::Closed)?;
         wait.await.unwrap_or(Err(StoreError::Closed))
     }
 }
@@ -408,7 +413,7 @@ impl Node {
         let mut epochs = self.epochs.write().unwrap_or_else(PoisonError::into_inner);
         slots.iter().for_each(|slot| epochs.0[slot.index()] = None);
     }
-    /// The same, unless it was claimed anew meanwhile.
+    /// Loses a slot, unless it was claimed anew meanwhile.
     pub(crate) fn lose_under(&self, slot: Slot, epoch: Option<Epoch>) {
         let mut epochs = self.epochs.write().unwrap_or_else(PoisonError::into_inner);
         if epochs.0[slot.index()] == epoch {
@@ -456,7 +461,7 @@ impl Node {
     pub(crate) fn is_counting(&self) -> bool {
         self.counting.swap(true, Ordering::AcqRel)
     }
-    /// It was read, and may rest so long.
+    /// The others' counts were read; the next reading may wait for `rest`.
     pub(crate) fn counted(&self, rest: Duration) {
         self.rest.store(u64::try_from(rest.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.counting.store(false, Ordering::Release);

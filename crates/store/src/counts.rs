@@ -1,6 +1,7 @@
 //! Kept counts: what waits and what happened, summed over a group and written once for each destination.
 //!
-//! The writer knows every row, so it writes totals and reads nothing. What a group changes is apart until its commit.
+//! The writer makes every change itself, so it keeps the totals in memory, writes them and reads nothing. A group's changes are
+//! kept apart until its commit.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -40,7 +40,7 @@ pub struct StoredAttempt {
     pub delivery: DeliveryId,
     /// To which destination.
     pub destination: DestinationNo,
-    /// The how-manieth for this delivery, from 1.
+    /// Attempt number, starting at 1.
     pub number: u32,
     /// When it started.
     pub started_at: Timestamp,

@@ -103,7 +103,12 @@ pub enum Item {
     /// It is in.
     New(EventId),
     /// It was in already, by its external id: nothing was added.
-    Duplicate(EventId),
+    Duplicate {
+        /// As this event.
+        first: EventId,
+        /// So many destinations that one went to; `None`: it is gone by now.
+        routed: Option<u32>,
+    },
 }
 
 /// What became of a request.

@@ -8,9 +8,8 @@
 //!   everything that reads   ──► reader threads: short looks at the last commit
 //! ```
 //!
-//! What a verb needs to know is in the types of the public modules. The handle, the queue, the writer's groups, the kept
-//! counts and all that is looked for are the same whatever is inside; how a group is written, and where, is in [`sqlite`] and
-//! [`postgres`].
+//! The public modules hold the verbs' types. The handle, the queues, the writer's groups, the kept counts and the reads are the
+//! same for both engines; how a group is written, and where, is in [`sqlite`] and [`postgres`].
 
 pub mod catalogue;
 pub mod cluster;

@@ -46,8 +46,8 @@ pub(crate) struct Loaded {
 
 /// What the threads of an engine do.
 pub(crate) struct Threads {
-    /// Connections to read on.
-    pub(crate) readers: Vec<Source>,
+    /// Connections to read on: for people, and for deliveries.
+    pub(crate) readers: Vec<[Source; 2]>,
     pub(crate) write: Box<dyn FnOnce(Arc<Shared>, Counts) + Send>,
     /// Retention; without it, that is work for the writer.
     pub(crate) forget: Option<Box<dyn FnOnce(Arc<Shared>) + Send>>,
@@ -88,9 +88,13 @@ impl Loaded {
         let shared = Arc::new(Shared::new(&counts, forget.as_ref().map(|_| Queue::new()), node));
         shared.others(&others);
         let mut threads = Vec::new();
-        for (number, source) in readers.into_iter().enumerate() {
-            let reader = Reader::new(source, Arc::clone(&shared));
-            threads.push(thread(format!("store-read-{number}"), move || read::run(&reader))?);
+        for (number, [looks, errands]) in readers.into_iter().enumerate() {
+            let reader = Reader::new(looks, Arc::clone(&shared));
+            let look = move || read::run(&reader, |shared| &shared.looks);
+            threads.push(thread(format!("store-look-{number}"), look)?);
+            let reader = Reader::new(errands, Arc::clone(&shared));
+            let run = move || read::run(&reader, |shared| &shared.errands);
+            threads.push(thread(format!("store-read-{number}"), run)?);
         }
         let own = Arc::clone(&shared);
         threads.push(thread("store-write".to_owned(), move || write(own, counts))?);

@@ -15,7 +15,7 @@ pub(crate) struct Queue<T> {
 struct Inner<T> {
     waiting: VecDeque<T>,
     closed: bool,
-    /// The thread is woken when so many wait.
+    /// The thread is woken when this many wait.
     wake_at: usize,
     /// One of those that wait is not to wait for others.
     urgent: bool,
@@ -46,7 +46,7 @@ impl<T> Queue<T> {
         self.push_as(item, Urgency::WithOthers)
     }
 
-    /// The same, with or without a wait for others.
+    /// Puts something in, to be done at once or together with others.
     pub(crate) fn push_as(&self, item: T, urgency: Urgency) -> Result<(), T> {
         let mut inner = self.lock();
         if inner.closed {

@@ -17,12 +17,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::codec;
-use crate::shared::{Reader, Shared};
+use crate::queue::Queue;
+use crate::shared::{Look, Reader, Shared};
 use crate::source::{Result, Row, Source, Sql, Value};
 
-/// Takes looks until the store is closed.
-pub(crate) fn run(reader: &Reader) {
-    while let Some(look) = reader.shared.looks.pop() {
+/// Takes looks from one of the queues until the store is closed.
+pub(crate) fn run(reader: &Reader, queue: impl Fn(&Shared) -> &Queue<Look>) {
+    while let Some(look) = queue(&reader.shared).pop() {
         // A look that panics is a fault of ours; the next one must still find a reader.
         if catch_unwind(AssertUnwindSafe(|| look(reader))).is_err() {
             tracing::error!("a look at the store ended by a panic");

@@ -5,6 +5,7 @@ use tidegate_core::id::EventId;
 use tidegate_core::slots::Epoch;
 use tidegate_core::time::Timestamp;
 
+use crate::cluster::OrderNo;
 use crate::delivery::StoredAttempt;
 use crate::event::NewEvent;
 use crate::event::NewReplay;
@@ -25,6 +26,8 @@ pub struct Record {
     pub holds: Vec<HoldRow>,
     /// Rows for the destinations' log.
     pub notices: Vec<NoticeRow>,
+    /// Orders that are carried out with it: what they led to and their end are one commit.
+    pub orders: Vec<OrderDone>,
     /// Some lane stands until it is committed: it does not wait for others to be committed with.
     pub awaited: bool,
 }
@@ -39,6 +42,7 @@ impl Default for Record {
             lanes: Vec::new(),
             holds: Vec::new(),
             notices: Vec::new(),
+            orders: Vec::new(),
             awaited: false,
         }
     }
@@ -103,6 +107,17 @@ pub struct NoticeRow {
     pub detail: String,
 }
 
+/// An order that is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderDone {
+    /// Its number.
+    pub no: OrderNo,
+    /// Of which lane.
+    pub destination: DestinationNo,
+    /// The epoch of its slot under which it was, as with [`Settled::epoch`]: where that has passed, the order stays open.
+    pub epoch: Option<Epoch>,
+}
+
 /// What one commit made durable: handed to the engine by the writer thread, before anybody gets an answer, so that an
 /// event whose publisher has gone away is on its way all the same.
 #[derive(Debug, Default)]
@@ -116,6 +131,9 @@ pub struct Commit {
     /// Results in them that were refused, because another node owns their destination by now: it is that node's to say what
     /// became of them.
     pub stale: usize,
+    /// Rows of records that cannot be stored as they are: a fault of ours. They were logged and left out, so that their records
+    /// end and all else in them is in.
+    pub refused: usize,
     /// How many things were asked for in this group: requests, records, changes.
     pub things: usize,
     /// How long it took, from the first statement to the end of the commit, in microseconds.

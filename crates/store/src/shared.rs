@@ -28,7 +28,10 @@ pub(crate) struct Reader {
 
 pub(crate) struct Shared {
     pub(crate) work: Queue<Work>,
+    /// What people wait for: lists and counts, which may take a while.
     pub(crate) looks: Queue<Look>,
+    /// What deliveries wait for. It has readers of its own, so that no list stands before it.
+    pub(crate) errands: Queue<Look>,
     /// Steps of retention, where that has a thread of its own; elsewhere they are work for the writer.
     pub(crate) retention: Option<Queue<Forgetting>>,
     pub(crate) names: Names,
@@ -41,6 +44,7 @@ pub(crate) struct Shared {
     latest: RwLock<Option<Timestamp>>,
     log_bytes: AtomicU64,
     stale: AtomicU64,
+    refused: AtomicU64,
     /// Writes wait, and this is why.
     waits: RwLock<Option<StoreError>>,
     /// The answer to a commit was lost, and it is not known yet whether it was made.
@@ -109,6 +113,7 @@ impl Shared {
         let shared = Self {
             work: Queue::new(),
             looks: Queue::new(),
+            errands: Queue::new(),
             retention,
             names: Names::default(),
             node,
@@ -118,6 +123,7 @@ impl Shared {
             latest: RwLock::default(),
             log_bytes: AtomicU64::new(0),
             stale: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             waits: RwLock::default(),
             in_doubt: watch::Sender::new(false),
             broken: watch::Sender::new(None),
@@ -184,6 +190,7 @@ impl Shared {
     /// Nothing but the writer's work is taken in any more.
     pub(crate) fn close_rest(&self) {
         self.looks.close();
+        self.errands.close();
         self.retention.iter().for_each(Queue::close);
         self.node.iter().for_each(Node::close);
     }
@@ -209,6 +216,10 @@ impl Shared {
     /// Results that came too late.
     pub(crate) fn refused_stale(&self, results: u64) {
         self.stale.fetch_add(results, Ordering::Relaxed);
+    }
+    /// A row of a record that cannot be stored.
+    pub(crate) fn refused_row(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
     /// Why writes wait, if they do.
     pub(crate) fn waits(&self) -> Option<StoreError> {
@@ -268,6 +279,7 @@ impl Shared {
             events: self.events.load(Ordering::Relaxed),
             wal_bytes: self.log_bytes(),
             stale: self.stale.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
             full: self.waits().is_some(),
             broken: self.is_broken(),
         }

@@ -1,6 +1,6 @@
 //! Where rows come from: a connection of either engine, asked in one way.
 //!
-//! What is looked for, and in which order, is the same for both engines (`read`); only the words of a statement differ
+//! Which rows are read, and in which order, is the same for both engines (`read`); only the text of a statement differs
 //! ([`Sql`]). A row is read column by column as a [`Cell`], so that nothing above this module knows an engine's types.
 
 use std::borrow::Cow;

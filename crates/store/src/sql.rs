@@ -22,6 +22,7 @@ statements! {
     ADD_EVENT_TYPE = "add_event_type";
     ADD_KEY = "add_key";
     ADD_ROUTE = "add_route";
+    ANSWERED = "answered";
     ATTEMPTS_FILED = "attempts_filed";
     ATTEMPTS_OF_DELIVERY = "attempts_of_delivery";
     AUDIT_LOG = "audit_log";

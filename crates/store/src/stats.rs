@@ -78,6 +78,8 @@ pub struct StoreStatus {
     pub wal_bytes: u64,
     /// Results that were refused, because another node owned their destination by then.
     pub stale: u64,
+    /// Rows of records that could not be stored as they were, and were left out: a fault of ours.
+    pub refused: u64,
     /// Writes wait: the disk is full, or the database cannot be reached.
     pub full: bool,
     /// Nothing is acknowledged any more: the process must leave.

@@ -6,8 +6,8 @@
 //!   then, from both sides alone:    count and checksum of each table, compared
 //! ```
 //!
-//! How far it is stands in the target, with the rows: whatever is killed when, the same call goes on from there. Until both
-//! sides were compared and are the same, no server starts on the target. What is read is in `sql/transfer/`, one file for each
+//! The position is stored in the target, with the rows: whatever is killed when, the same call goes on from there. No server
+//! starts on the target before both sides were compared and found equal. What is read is in `sql/transfer/`, one file for each
 //! table, with the columns of the target; how it is written and read back follows from those.
 
 mod checksum;

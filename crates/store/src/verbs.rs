@@ -1,4 +1,4 @@
-//! The verbs, as handles offer them: into a queue, and out comes the answer.
+//! The verbs of the handle: each puts work into a queue and waits for the answer of a thread.
 
 mod look;
 
@@ -15,16 +15,16 @@ use crate::event::{Accept, Accepted, Message, NewReplay};
 use crate::job::Job;
 use crate::lane::{Of, RefillQuery, Refilled, Waiting};
 use crate::outbox::{Outboxed, Refused};
-use crate::queue::Urgency;
+use crate::queue::{Queue, Urgency};
 use crate::read::Due;
 use crate::record::Record;
-use crate::shared::Reader;
+use crate::shared::{Look, Reader};
 use crate::source::Result as Looked;
 use crate::stats::StoreStatus;
 use crate::work::{Accepting, Answer, Forgetting, PROMOTED, Work};
 use crate::{DestinationNo, StoreError, codec, postgres};
 
-/// Times that a refill has what came due marked ready before it answers without: more comes due all the time.
+/// How often a refill has due deliveries marked ready before it answers anyway: more come due all the time.
 const PROMOTIONS: u32 = 3;
 
 impl Store {
@@ -43,7 +43,7 @@ impl Store {
     /// and tried again, before everything that comes later.
     pub fn record(&self, record: Record) {
         let urgency = if record.awaited { Urgency::AtOnce } else { Urgency::WithOthers };
-        if self.inner.shared.work.push_as(Work::Record(record), urgency).is_err() {
+        if self.inner.shared.work.push_as(Work::Record { record, last: true }, urgency).is_err() {
             tracing::debug!(
                 "a record came after the store was closed: its deliveries are open at the next start"
             );
@@ -79,7 +79,7 @@ impl Store {
         self.read(move |reader| postgres::refused_outbox(&reader.source, limit)).await
     }
 
-    /// How many that are; more than `cap` are not counted out.
+    /// How many refused events there are, counted up to `cap`.
     pub async fn count_refused_outbox(&self, cap: u64) -> Result<u64, StoreError> {
         let limit = codec::count(cap.saturating_add(1));
         self.read(move |reader| postgres::count_refused_outbox(&reader.source, limit)).await
@@ -93,21 +93,12 @@ impl Store {
         Ok(self.inner.shared.node.as_ref().map_or_else(Vec::new, |node| node.new_jobs(jobs)))
     }
 
-    /// Tells the node that works a destination what is wanted of its lane.
+    /// Tells the node that works a destination what is wanted of its lane. It is open until a record of that node says that it
+    /// is carried out ([`Record::orders`]).
     pub async fn post_order(&self, destination: DestinationNo, body: Vec<u8>) -> Result<OrderNo, StoreError> {
-        self.among_several()?;
-        self.write(|answer| Work::PostOrder { destination, body, answer }).await
-    }
-
-    /// An order is carried out. One for a lane that is somebody else's by now stays open.
-    pub async fn finish_order(&self, order: OrderNo) -> Result<(), StoreError> {
-        self.among_several()?;
-        self.write(|answer| Work::FinishOrder { order, answer }).await
-    }
-
-    fn among_several(&self) -> Result<(), StoreError> {
         let alone = || StoreError::Refused("there is no other node to give orders to".to_owned());
-        self.cluster().map(|_| ()).ok_or_else(alone)
+        self.cluster().ok_or_else(alone)?;
+        self.write(|answer| Work::PostOrder { destination, body, answer }).await
     }
 
     /// Whether all nodes seal secrets with the key that has this fingerprint: the first one that comes decides.
@@ -129,7 +120,7 @@ impl Store {
         let query = Arc::new(query);
         for round in 0..=PROMOTIONS {
             let asked = Arc::clone(&query);
-            match self.read(move |reader| reader.refill(&asked, round == PROMOTIONS)).await? {
+            match self.fetch(move |reader| reader.refill(&asked, round == PROMOTIONS)).await? {
                 Due::Found(refilled) => return Ok(*refilled),
                 Due::First => self.promote(query.destination, query.now).await?,
             }
@@ -144,7 +135,7 @@ impl Store {
 
     /// What a delivery sends; `None` if there is no such delivery (any more).
     pub async fn message(&self, delivery: DeliveryId) -> Result<Option<Arc<Message>>, StoreError> {
-        self.read(move |reader| reader.message(delivery)).await
+        self.fetch(move |reader| reader.message(delivery)).await
     }
 
     /// One step of retention: of up to `limit` events those go whose deliveries all became final before then, with
@@ -212,13 +203,30 @@ impl Store {
         wait.await.unwrap_or_else(|_| Err(StoreError::Broken("its writer ended by a panic".to_owned())))
     }
 
+    /// Reads something that a person waits for.
     async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Reader) -> Looked<T> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.look(&self.inner.shared.looks, look).await
+    }
+
+    /// Reads something that deliveries wait for.
+    async fn fetch<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Reader) -> Looked<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.look(&self.inner.shared.errands, look).await
+    }
+
+    async fn look<T: Send + 'static>(
+        &self,
+        queue: &Queue<Look>,
+        look: impl FnOnce(&Reader) -> Looked<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (answer, wait) = oneshot::channel();
         let look = Box::new(move |reader: &Reader| drop(answer.send(look(reader).map_err(StoreError::from))));
-        self.inner.shared.looks.push(look).map_err(|_| self.gone())?;
+        queue.push(look).map_err(|_| self.gone())?;
         wait.await.unwrap_or_else(|_| Err(self.gone()))
     }
 

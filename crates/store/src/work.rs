@@ -33,7 +33,11 @@ pub(crate) enum Work {
         job: Option<Job>,
         answer: Answer<()>,
     },
-    Record(Record),
+    Record {
+        record: Record,
+        /// A record that was refused as a whole is tried in parts, one after the other: it is in with its last.
+        last: bool,
+    },
     Change {
         change: Change,
         answer: Answer<Changed>,
@@ -51,10 +55,6 @@ pub(crate) enum Work {
         destination: DestinationNo,
         body: Vec<u8>,
         answer: Answer<OrderNo>,
-    },
-    FinishOrder {
-        order: OrderNo,
-        answer: Answer<()>,
     },
     /// Not where retention has a thread of its own.
     Forget(Forgetting),
@@ -83,7 +83,7 @@ pub(crate) enum Done {
     Changed(Changed),
     Counted(u64),
     Posted(OrderNo),
-    /// A record of which so many results were refused: their destinations are another node's by now.
+    /// A record, and how many of its results were refused because another node works their destinations by now.
     Stale(usize),
     Nothing,
 }
@@ -94,7 +94,7 @@ impl Work {
         match self {
             Self::Accept(accepting) => drop(accepting.answer.send(Err(error.clone()))),
             Self::Change { answer, .. } => drop(answer.send(Err(error.clone()))),
-            Self::Replays { answer, .. } | Self::PutJob { answer, .. } | Self::FinishOrder { answer, .. } => {
+            Self::Replays { answer, .. } | Self::PutJob { answer, .. } => {
                 drop(answer.send(Err(error.clone())));
             }
             Self::PostOrder { answer, .. } => drop(answer.send(Err(error.clone()))),
@@ -102,7 +102,7 @@ impl Work {
                 drop(answer.send(Err(error.clone())));
             }
             Self::Close(closed) => drop(closed.send(())),
-            Self::Record(_) => {}
+            Self::Record { .. } => {}
         }
     }
 
@@ -111,12 +111,12 @@ impl Work {
         match self {
             Self::Accept(accepting) => refuse(&mut accepting.answer, error),
             Self::Change { answer, .. } => refuse(answer, error),
-            Self::Replays { answer, .. } | Self::PutJob { answer, .. } | Self::FinishOrder { answer, .. } => {
+            Self::Replays { answer, .. } | Self::PutJob { answer, .. } => {
                 refuse(answer, error);
             }
             Self::PostOrder { answer, .. } => refuse(answer, error),
             Self::Promote { answer, .. } | Self::Forget(Forgetting { answer, .. }) => refuse(answer, error),
-            Self::Close(_) | Self::Record(_) => {}
+            Self::Close(_) | Self::Record { .. } => {}
         }
     }
 
@@ -128,7 +128,7 @@ impl Work {
                 (events.len(), events.iter().map(|event| event.message.payload.len()).sum())
             }
             Self::Replays { replays, .. } => (replays.len(), 0),
-            Self::Record(record) => (record.settled.len(), 0),
+            Self::Record { record, .. } => (record.settled.len(), 0),
             Self::Forget(Forgetting { limit, .. }) => (*limit, 0),
             _ => (1, 0),
         }

@@ -5,12 +5,13 @@
 //!                       ► on_commit: the engine goes on ► answers
 //! ```
 //!
-//! A group fails as a whole and nothing of it is left. Where there is no room, or no database, records wait and are tried
-//! again; where one thing cannot be stored, the others are tried one by one; where the disk is broken, nothing is
-//! acknowledged any more; where nobody knows whether a commit was made, that is found out first.
+//! A group fails as a whole and nothing of it is left. If there is no room, or no database, records wait and are tried again. If
+//! one thing in it cannot be stored, each is tried by itself, and of a record each part. If the disk is broken, nothing is
+//! acknowledged any more. If the answer to a commit was lost, the writer first finds out whether it was made.
 
 pub(crate) mod change;
 mod group;
+mod parts;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,13 +24,13 @@ use crate::work::{Done, Weight, Work};
 
 /// How long records wait before they are tried again on a full disk, or without a database.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A group of so many means load.
+/// A group of at least this size means load.
 const CROWD: usize = 8;
 /// How long a group under load waits for more, a fraction of its fsync.
 const GATHER: Duration = Duration::from_micros(300);
 /// More than this many are never waited for.
 const MOST_GATHERED: usize = 128;
-/// After so long without work the engine may tidy up. Retention looks once a second: that must leave a pause as long as this.
+/// After this long without work the engine may tidy up. Retention looks once a second, which must leave a pause as long as this.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Why a group could not be committed.
@@ -117,7 +118,7 @@ struct Writer<'c, E> {
     engine: E,
     shared: &'c Shared,
     on_commit: &'c (dyn Fn(Commit) + Send),
-    /// A group of which nobody knows whether it was committed, and what became of each thing if it was.
+    /// A group that may or may not have been committed, and what became of each thing if it was.
     unknown: Option<(Vec<Work>, Vec<Done>)>,
 }
 
@@ -154,7 +155,7 @@ impl<E: Engine> Writer<'_, E> {
 
     /// A moment before the next try: records wait, and whoever asks for something is told at once what is wrong.
     fn wait(&self) {
-        let is_record = |work: &Work| matches!(work, Work::Record(_));
+        let is_record = |work: &Work| matches!(work, Work::Record { .. });
         let closes = |work: &Work| matches!(work, Work::Close(_));
         let until = now() + PAUSE;
         loop {

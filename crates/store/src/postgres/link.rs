@@ -61,9 +61,9 @@ enum Transaction {
 /// What is asked over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Habit {
-    /// Many different things, of which each is to be planned for its values.
+    /// Many different statements, each to be planned for its values.
     Various,
-    /// The same statements all the time, each of which is served by its index whatever its values are.
+    /// The same statements all the time, each served by its index whatever its values are.
     Fixed,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Link {
 /// A connection that is made.
 struct Session {
     client: Client,
-    /// So many storms there had been before.
+    /// How many storms there had been when it was made.
     storms: u64,
     /// The statements that the server keeps for it, where it does.
     kept: Option<RefCell<Kept>>,
@@ -100,7 +100,7 @@ impl Link {
         Self::with(address, habit, PATIENCE)
     }
 
-    /// The same, of which an answer may take so long.
+    /// The same, with the time that an answer may take.
     pub(super) fn with(address: Address, habit: Habit, patience: Duration) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Unavailable(error.to_string()))?;

@@ -20,11 +20,11 @@ use crate::{DestinationNo, codec};
 
 /// How long bulletins are kept.
 pub(super) const KEPT: Duration = Duration::from_secs(60);
-/// After so long without a look some may be gone.
+/// After this long without a look some bulletins may be gone.
 const LATE: Duration = Duration::from_secs(45);
 /// Bulletins that are read at once.
 const BULLETINS: i64 = 200;
-/// Bytes that are brought at once: others wait for the connection. Who has more finds it in the store.
+/// Bytes that are brought at once: others wait for the connection. What is more, lanes find in the store.
 const BYTES: i64 = 4 << 20;
 
 /// How far the bulletins of each seat were read.

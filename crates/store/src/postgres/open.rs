@@ -39,8 +39,8 @@ pub struct Options {
     pub max_event_bytes: u64,
     /// How this node is called.
     pub identity: Identity,
-    /// Connections that read, at least one. One more writes, one is for retention, and two for the
-    /// cluster.
+    /// Connections that read for people, at least one; as many again read for deliveries. One more writes, one is for
+    /// retention, and two for the cluster.
     pub readers: usize,
     /// How much time one partition holds: retention drops whole ones. What the database was made with stays.
     pub partition: Millis,
@@ -85,8 +85,9 @@ fn open(options: Options) -> Result<Opened, StoreError> {
     let Source::Postgres(link) = source else { unreachable!("it was put there above") };
     let width = width(&link, partition)?;
     let partitions = Partitions::load(&link, width)?;
-    let readers = (0..readers.max(1)).map(|_| Link::new(address.clone()).map(Box::new).map(Source::Postgres));
-    let readers = readers.collect::<Result<Vec<_>, _>>()?;
+    let read = || Link::new(address.clone()).map(Box::new).map(Source::Postgres);
+    let readers = (0..readers.max(1)).map(|_| Ok([read()?, read()?]));
+    let readers = readers.collect::<Result<Vec<_>, StoreError>>()?;
     let own = Link::new(address.clone())?;
     let forget = move |shared| retention::run(&Retention { link: own, shared, width });
     let own = Link::with(address.clone(), Habit::Fixed, cluster::PATIENCE)?;

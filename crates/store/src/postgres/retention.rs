@@ -1,14 +1,14 @@
 //! Retention, on a thread and a connection of its own: the writer waits for it only while a partition is detached.
 //!
 //! ```text
-//!   noted         events that had to stay, of which nothing is open any more: row by row, once they are old
-//!   partitions    whose time is over: detached and dropped, where little of them must stay; that moves to the default one
+//!   noted         events that had to stay, and have nothing open any more: row by row, once they are old
+//!   partitions    whose time is over: detached and dropped, if few of their rows must stay; those move to the default one
 //!   all others    row by row, in the order of acceptance
 //!   logs          some old rows of each
 //! ```
 //!
-//! Where the writer makes something final or replays an event while it is looked at here, one of two things holds: the event
-//! is noted (`forget_ahead` was moved before), or the event's row is locked by one of both until its commit.
+//! The writer may make a delivery final, or replay an event, while retention looks at that event. Then either the writer notes
+//! the event (`forget_ahead` was moved before), or one of the two locks the event's row until its commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -172,8 +172,8 @@ impl Retention {
         Ok((self.forget_events(&events, old, cursor)?, looked_at))
     }
 
-    /// Of these events those go of which nothing is open or young. They are locked by a statement of its own: what somebody
-    /// committed while we waited for a lock is seen only by the next one.
+    /// Deletes those of these events that have nothing open or young. A statement of its own locks them first: what somebody
+    /// commits while we wait for a lock is seen only by the next statement.
     fn forget_events(&self, events: &[i64], old: Old, also: Asked<'_>) -> Result<u64, Failure> {
         let numbers = || {
             let mut numbers = Rows::of("i");

@@ -19,7 +19,7 @@ use crate::{DestinationNo, StoreError};
 
 /// What a node is told whose place is taken.
 pub(super) const GONE: &str = "its place in the cluster was given to another: restart it";
-/// So long after the end of its lease a node's place is given to another.
+/// How long after the end of its lease a node's place is given to another.
 pub(super) const FORGOTTEN: Millis = Millis::minutes(10);
 
 /// A node that has just registered.

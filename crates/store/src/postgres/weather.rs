@@ -1,15 +1,15 @@
 //! Whether anything comes through to the database, as the connections of one node tell one another.
 //!
-//! A way that swallows everything without a word is noticed by whoever waits for an answer. Who waits for little notices it soon,
-//! and the others need not find out by themselves: a connection from before is not used again, and what waits on one
-//! waits only a moment longer.
+//! A network that silently drops everything is noticed only by a connection that waits for an answer. The first that gives up
+//! tells the others, which need not find out by themselves: connections from before are not used again, and whoever waits on
+//! one gives up a moment later.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// What waits on a connection from before a storm waits so much longer: the server may only be slow.
+/// How much longer an answer is waited for on a connection from before a storm: the server may only be slow.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How many times nothing came through.
@@ -19,7 +19,7 @@ pub(super) struct Weather {
 }
 
 impl Weather {
-    /// So many until now.
+    /// How many storms there were until now.
     pub(super) fn storms(&self) -> u64 {
         *self.storms.borrow()
     }

@@ -230,10 +230,10 @@ impl Writer {
                     Done::Nothing
                 }
                 Work::Replays { replays, .. } => Done::Replayed(known.replayed(replays)),
-                Work::Record(record) => Done::Stale(record::stale_results(record, &stale, &self.slots)),
-                Work::PutJob { .. } | Work::FinishOrder { .. } | Work::Close(_) | Work::Forget(_) => {
-                    Done::Nothing
+                Work::Record { record, .. } => {
+                    Done::Stale(record::stale_results(record, &stale, &self.slots))
                 }
+                Work::PutJob { .. } | Work::Close(_) | Work::Forget(_) => Done::Nothing,
                 Work::Change { change, .. } => Done::Changed(change::change(self, change)?),
                 Work::Promote { .. } => Done::Counted(promoted.changed(&answers, place)),
                 Work::PostOrder { .. } => posted.order(&answers, place)?,

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use tidegate_core::id::EventId;
+use tidegate_core::time::Timestamp;
 
 use super::rows::priority;
 use super::walk::Way;
 use crate::AccountNo;
 use crate::codec::{self, length, time};
-use crate::event::StoredEvent;
+use crate::event::{Accepted, IdempotencyKey, StoredEvent};
 use crate::list::{EventFilter, Page, PageQuery};
 use crate::names::find_type;
 use crate::shared::Reader;
 use crate::source::{Result, Row, params};
 use crate::sql;
+use crate::work::REMEMBERED;
 
 /// Rows that are looked at for one page, and for one count.
 const LOOKED_AT: usize = 2_000;
@@ -24,6 +26,18 @@ const CHUNK: usize = 128;
 const SAME_EXTERNAL_ID: usize = 1_000;
 
 impl Reader {
+    pub(crate) fn answered(&self, key: &IdempotencyKey, now: Timestamp) -> Result<Option<Accepted>> {
+        let found =
+            self.one(sql::ANSWERED, params![key.account.0, key.endpoint, key.key.as_str()], |row| {
+                Ok((row.get::<Vec<u8>>(0)?, row.get::<Vec<u8>>(1)?, time(row.get(2)?)))
+            })?;
+        let known = found.filter(|(_, _, at)| *at + REMEMBERED > now);
+        Ok(known.map(|(hash, answer, _)| match hash == key.body_hash {
+            true => Accepted::Again(answer),
+            false => Accepted::KeyReused,
+        }))
+    }
+
     fn stored_event(&self, row: &Row<'_>) -> Result<StoredEvent> {
         Ok(StoredEvent {
             account: AccountNo(row.get(7)?),

@@ -16,8 +16,8 @@ use crate::{AccountNo, DestinationNo};
 const LOOKED_AT: usize = 2_000;
 /// Rows that are looked at for one count, whatever its cap.
 const COUNTED: usize = 50_000;
-/// So many open deliveries are found by the indexes of what is open. Where there are more, the history is not much longer,
-/// and is walked.
+/// Up to this many open deliveries are listed by the indexes of what is open. If there are more, the whole history is not much
+/// longer, and is walked instead.
 const FEW_OPEN: u64 = 100_000;
 /// Events with one external id whose deliveries are listed: a day apart each, so many are years.
 const SAME_EXTERNAL_ID: usize = 1_000;

@@ -24,7 +24,7 @@ pub(super) const NAME: &str = "tidegate.db";
 pub struct Options {
     /// Where it lies; made if it is not there.
     pub data_dir: PathBuf,
-    /// Threads that read, at least one.
+    /// Threads that read for people, at least one; as many again read for deliveries.
     pub readers: usize,
     /// Called on the writer's thread after each commit, before anybody gets an answer. It must be quick and must not wait
     /// for the store.
@@ -42,7 +42,8 @@ impl Store {
         let path = data_dir.join(NAME);
         refuse_strange_files(&path)?;
         let (connection, loaded) = load_all(&path).map_err(|error| unusable(&data_dir, error))?;
-        let readers = (0..readers.max(1)).map(|_| connection::open(&path, Use::Read).map(Source::Sqlite));
+        let read = || connection::open(&path, Use::Read).map(Source::Sqlite);
+        let readers = (0..readers.max(1)).map(|_| Ok([read()?, read()?]));
         let readers = readers.collect::<rusqlite::Result<Vec<_>>>().map_err(of_read)?;
         let write = move |shared, counts| {
             writer::run(writer::Start { connection, path, shared, counts, on_commit });

@@ -30,7 +30,6 @@ statements! {
     FILE_DELIVERIES = "file_deliveries";
     FILE_DELIVERY = "file_delivery";
     FIND_EXTERNAL_ID = "find_external_id";
-    FIND_IDEMPOTENCY_KEY = "find_idempotency_key";
     FIND_OPEN = "find_open";
     FIND_REPLAYED_EVENT = "find_replayed_event";
     FIND_RETRY_PLAN = "find_retry_plan";
@@ -51,6 +50,7 @@ statements! {
     KEEP_IDEMPOTENCY_KEY = "keep_idempotency_key";
     LOAD_ACCOUNT_TALLIES = "load_account_tallies";
     LOAD_LANES = "load_lanes";
+    NAMED_AT = "named_at";
     NEXT_TO_FORGET = "next_to_forget";
     NOTED_TO_FORGET = "noted_to_forget";
     PROMOTE = "promote";

@@ -107,13 +107,13 @@ impl<'c> Writer<'c> {
             Work::Replays { replays, job, .. } => {
                 self.accept_replays(replays, job.as_ref()).map(Done::Replayed)
             }
-            Work::Record(record) => self.record(record).map(|()| Done::Nothing),
+            Work::Record { record, .. } => self.record(record).map(|()| Done::Nothing),
             Work::Change { change, .. } => change::change(self, change).map(Done::Changed),
             Work::PutJob { job, .. } => self.put_job(job).map(|()| Done::Nothing),
             Work::Promote { destination, now, .. } => self.promote(*destination, *now).map(Done::Counted),
             Work::Forget(Forgetting { before, limit, .. }) => self.forget(*before, *limit).map(Done::Counted),
             // There is nobody to give orders to.
-            Work::PostOrder { .. } | Work::FinishOrder { .. } | Work::Close(_) => Ok(Done::Nothing),
+            Work::PostOrder { .. } | Work::Close(_) => Ok(Done::Nothing),
         }
     }
 

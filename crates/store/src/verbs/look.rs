@@ -10,7 +10,7 @@ use crate::Store;
 use crate::catalogue::{AuditEntry, Catalogue};
 use crate::cluster::OrderNo;
 use crate::delivery::{StoredAttempt, StoredDelivery};
-use crate::event::StoredEvent;
+use crate::event::{Accepted, IdempotencyKey, StoredEvent};
 use crate::job::{Job, JobKind};
 use crate::lane::{Of, Overdue, StoredLane};
 use crate::list::{DeliveryFilter, EventFilter, Page, PageQuery};
@@ -22,6 +22,15 @@ impl Store {
     /// An event of an account.
     pub async fn event(&self, account: AccountNo, id: EventId) -> Result<Option<StoredEvent>, StoreError> {
         self.read(move |reader| reader.event(account, id)).await
+    }
+
+    /// What was answered under a key, if it is known at this time: [`Accepted::Again`], or [`Accepted::KeyReused`].
+    pub async fn answered(
+        &self,
+        key: IdempotencyKey,
+        now: Timestamp,
+    ) -> Result<Option<Accepted>, StoreError> {
+        self.read(move |reader| reader.answered(&key, now)).await
     }
 
     /// Events of an account, by filter.
@@ -155,7 +164,7 @@ impl Store {
     /// Open deliveries whose end has come by `now`, because they are stale or too old: the earliest first. In a cluster, those of
     /// the slots that this node holds.
     pub async fn overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<Overdue>, StoreError> {
-        self.read(move |reader| reader.overdue(now, limit)).await
+        self.fetch(move |reader| reader.overdue(now, limit)).await
     }
 
     /// Open deliveries of a destination that wait for a time of their own after this one, the earliest first.

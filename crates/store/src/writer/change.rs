@@ -27,7 +27,7 @@ pub(crate) type Unless<T, F> = Result<T, Unmade<F>>;
 
 /// Why a statement could not be run.
 pub(crate) enum Unmade<F> {
-    /// A unique value belongs to another row. The one that can is an external id: ids and hashes are chance.
+    /// Another row has this unique value. It can only be an external id: ids and hashes are random.
     Taken,
     Failed(F),
 }

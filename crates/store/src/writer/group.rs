@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
+use super::parts::{self, Split};
 use super::{Engine, Failure, Writer, now};
 use crate::StoreError;
 use crate::event::{Accepted, Item};
-use crate::record::Commit;
+use crate::record::{Commit, Record};
 use crate::work::{Done, Forgetting, Work};
 
 impl<E: Engine> Writer<'_, E> {
@@ -21,14 +22,16 @@ impl<E: Engine> Writer<'_, E> {
             }
         };
         if !group.is_empty() {
-            self.try_commit(group);
+            let kept = self.try_commit(group);
+            self.shared.work.put_back(kept.into_iter());
         }
         closing
     }
 
-    fn try_commit(&mut self, mut group: Vec<Work>) {
+    /// Commits things or finds out why not. Gives back the records that wait for better times, in their order.
+    fn try_commit(&mut self, mut group: Vec<Work>) -> Vec<Work> {
         if let (Some(_), Some(error)) = (&self.unknown, self.shared.waits()) {
-            return self.keep_records(group, &error);
+            return keep_records(group, &error);
         }
         let begun = now();
         match self.engine.transact(&mut group) {
@@ -43,9 +46,10 @@ impl<E: Engine> Writer<'_, E> {
             }
             Err(failure) => {
                 self.engine.roll_back();
-                self.after_failure(group, failure);
+                return self.after_failure(group, failure);
             }
         }
+        Vec::new()
     }
 
     /// After trouble: goes on if that is over, first of all with the group whose commit was in doubt.
@@ -61,7 +65,7 @@ impl<E: Engine> Writer<'_, E> {
                     Some((group, _)) => {
                         self.engine.roll_back();
                         // Whoever asked was told long ago.
-                        self.keep_records(group, &StoreError::Closed);
+                        self.shared.work.put_back(keep_records(group, &StoreError::Closed).into_iter());
                     }
                     None => {}
                 }
@@ -75,42 +79,69 @@ impl<E: Engine> Writer<'_, E> {
         }
     }
 
-    fn after_failure(&mut self, group: Vec<Work>, failure: Failure) {
+    /// Gives back the records that wait.
+    fn after_failure(&mut self, mut group: Vec<Work>, failure: Failure) -> Vec<Work> {
         match failure {
             Failure::Full | Failure::Unavailable(_) | Failure::Unknown(..) => {
                 let error = StoreError::from(failure);
                 self.shared.set_waits(Some(error.clone()));
-                self.keep_records(group, &error);
+                return keep_records(group, &error);
             }
-            Failure::Refused(_) if group.len() > 1 => {
-                group.into_iter().for_each(|work| self.try_commit_in_turn(work));
-            }
-            Failure::Refused(text) => {
-                tracing::error!(%text, "the store refused what it was given");
-                group.into_iter().for_each(|work| work.fail(&StoreError::Refused(text.clone())));
-            }
+            Failure::Refused(_) if group.len() > 1 => return self.one_by_one(group),
+            Failure::Refused(text) => match group.pop() {
+                Some(Work::Record { record, last }) => return self.refused(record, last, &text),
+                Some(work) => {
+                    tracing::error!(%text, "the store refused what it was given");
+                    work.fail(&StoreError::Refused(text));
+                }
+                None => {}
+            },
             Failure::Broken(text) => {
                 tracing::error!(%text, "the store is broken: nothing is acknowledged any more");
                 self.shared.break_down(&text);
                 group.into_iter().for_each(|work| work.fail(&StoreError::Broken(text.clone())));
             }
         }
+        Vec::new()
     }
 
-    /// One of several that are tried one by one: when trouble comes up meanwhile, the rest waits as it would have.
-    fn try_commit_in_turn(&mut self, work: Work) {
-        match self.shared.waits() {
-            None => self.try_commit(vec![work]),
-            Some(error) => self.keep_records(vec![work], &error),
+    /// Several that are refused together are tried one by one: when trouble comes up meanwhile, the rest waits as it would have,
+    /// behind whatever waits already.
+    fn one_by_one(&mut self, group: Vec<Work>) -> Vec<Work> {
+        let (mut kept, in_trouble) = (Vec::new(), self.shared.waits().is_some());
+        for work in group {
+            let stopped = !kept.is_empty() || self.unknown.is_some();
+            match self.shared.waits() {
+                Some(error) if stopped || !in_trouble => kept.extend(keep_records(vec![work], &error)),
+                _ => kept.extend(self.try_commit(vec![work])),
+            }
         }
+        kept
     }
 
-    /// While nothing can be written: whoever asks is told so at once, records wait in their order.
-    fn keep_records(&self, group: Vec<Work>, error: &StoreError) {
-        let (records, others): (Vec<Work>, Vec<Work>) =
-            group.into_iter().partition(|work| matches!(work, Work::Record(_)));
-        self.shared.work.put_back(records.into_iter());
-        others.into_iter().for_each(|work| work.fail(error));
+    /// A record is refused as a whole: what of it can be stored is, and the rest is told of, so that nobody waits for it.
+    fn refused(&mut self, record: Record, last: bool, text: &str) -> Vec<Work> {
+        match parts::split(record) {
+            Split::Parts(first, second) => self.one_by_one(vec![
+                Work::Record { record: *first, last: false },
+                Work::Record { record: *second, last },
+            ]),
+            Split::WithoutAttempt(record, attempt) => {
+                let delivery = attempt.delivery;
+                tracing::error!(%text, %delivery, attempt = %attempt.id, "the store refused an attempt, or its delivery");
+                self.try_commit(vec![Work::Record { record: *record, last }])
+            }
+            Split::Row(ticket, row) => {
+                let recorded = if last { vec![ticket] } else { Vec::new() };
+                let refused = usize::from(row.is_some());
+                if let Some(row) = row {
+                    tracing::error!(%text, row, "the store refused a row: it is left out");
+                    self.shared.refused_row();
+                }
+                (self.on_commit)(Commit { recorded, refused, ..Commit::default() });
+                Vec::new()
+            }
+        }
     }
 
     /// On a full disk something small may find a place where no event does: that is no end of the trouble.
@@ -139,6 +170,14 @@ impl<E: Engine> Writer<'_, E> {
     }
 }
 
+/// While nothing can be written: whoever asks is told so at once. Gives back the records, which wait.
+fn keep_records(group: Vec<Work>, error: &StoreError) -> Vec<Work> {
+    let (records, others): (Vec<Work>, Vec<Work>) =
+        group.into_iter().partition(|work| matches!(work, Work::Record { .. }));
+    others.into_iter().for_each(|work| work.fail(error));
+    records
+}
+
 /// Moves what the engine goes on with out of the group.
 fn collect(commit: &mut Commit, work: &mut Work, done: &Done) {
     match (work, done) {
@@ -152,8 +191,8 @@ fn collect(commit: &mut Commit, work: &mut Work, done: &Done) {
             let replays = std::mem::take(replays).into_iter().zip(kept);
             commit.replays.extend(replays.filter_map(|(replay, kept)| kept.then_some(replay)));
         }
-        (Work::Record(record), done) => {
-            commit.recorded.push(record.ticket);
+        (Work::Record { record, last }, done) => {
+            commit.recorded.extend(last.then_some(record.ticket));
             if let Done::Stale(results) = done {
                 commit.stale += results;
             }
@@ -167,12 +206,7 @@ fn answer(work: Work, done: Done) {
     match (work, done) {
         (Work::Accept(accepting), Done::Accepted(accepted)) => drop(accepting.answer.send(Ok(accepted))),
         (Work::Change { answer, .. }, Done::Changed(changed)) => drop(answer.send(Ok(changed))),
-        (
-            Work::Replays { answer, .. } | Work::PutJob { answer, .. } | Work::FinishOrder { answer, .. },
-            _,
-        ) => {
-            drop(answer.send(Ok(())));
-        }
+        (Work::Replays { answer, .. } | Work::PutJob { answer, .. }, _) => drop(answer.send(Ok(()))),
         (Work::PostOrder { answer, .. }, Done::Posted(order)) => drop(answer.send(Ok(order))),
         (Work::Promote { answer, .. } | Work::Forget(Forgetting { answer, .. }), Done::Counted(count)) => {
             drop(answer.send(Ok(count)));

@@ -120,7 +120,10 @@ async fn an_external_id_is_taken_once_per_account_and_type(engine: Engine) {
     let fresh = bench.event(1, &[1], START);
     let fresh_id = fresh.message.id;
     let answer = accept(vec![same, fresh], later(1)).await.unwrap();
-    assert_eq!(answer, Accepted::Stored(vec![Item::Duplicate(id), Item::New(fresh_id)]));
+    assert_eq!(
+        answer,
+        Accepted::Stored(vec![Item::Duplicate { first: id, routed: Some(1) }, Item::New(fresh_id)])
+    );
     let clash = vec![bench.event(1, &[1], START), external(bench.event(1, &[1], START), "order-1", 2)];
     assert_eq!(accept(clash, later(2)).await.unwrap(), Accepted::Conflict { index: 1, first: id });
     assert_eq!(bench.waiting_numbers(1, later(9)).await.len(), 2, "a conflict adds nothing of its request");
@@ -136,7 +139,7 @@ async fn an_external_id_is_taken_once_per_account_and_type(engine: Engine) {
     let twice = || external(bench.event(1, &[1], START), "order-2", 1);
     let answer = accept(vec![twice(), twice()], later(4)).await.unwrap();
     assert!(
-        matches!(answer, Accepted::Stored(items) if matches!(items[..], [Item::New(a), Item::Duplicate(b)] if a == b))
+        matches!(answer, Accepted::Stored(items) if matches!(items[..], [Item::New(a), Item::Duplicate { first: b, .. }] if a == b))
     );
     let next_day = START + Millis::hours(24);
     let late = external(bench.event(1, &[1], next_day), "order-1", 2);

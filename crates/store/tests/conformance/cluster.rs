@@ -7,14 +7,14 @@ use tidegate_core::delivery::Delivery;
 use tidegate_core::id::ReplayId;
 use tidegate_core::lane::LastStop;
 use tidegate_core::sequence::{Sequence, Share};
-use tidegate_core::slots::{Seat, Slot};
+use tidegate_core::slots::{Epoch, Seat, Slot};
 use tidegate_core::time::Millis;
 use tidegate_store::catalogue::{Change, Edit};
-use tidegate_store::cluster::{Cluster, News};
+use tidegate_store::cluster::{Cluster, News, OrderNo};
 use tidegate_store::event::{Accept, Accepted, ExternalId, IdempotencyKey, Item, NewEvent, NewReplay};
 use tidegate_store::job::{Job, JobKind, JobState};
 use tidegate_store::lane::{Of, Waiting};
-use tidegate_store::record::{LaneSave, Record, Settled};
+use tidegate_store::record::{LaneSave, OrderDone, Record, Settled};
 use tidegate_store::{AccountNo, DestinationNo, Store, StoreError};
 
 use crate::fixture::{Bench, Commits, OK, START, delivery_id, later, new_account};
@@ -377,7 +377,8 @@ async fn keys_and_external_ids_count_once_on_all_nodes() {
             panic!("round {round}: both are stored");
         };
         match (one[0], other[0]) {
-            (Item::New(first), Item::Duplicate(same)) | (Item::Duplicate(same), Item::New(first)) => {
+            (Item::New(first), Item::Duplicate { first: same, .. })
+            | (Item::Duplicate { first: same, .. }, Item::New(first)) => {
                 assert_eq!(first, same);
             }
             both => panic!("round {round}: {both:?}"),
@@ -403,6 +404,15 @@ async fn numbers_never_collide() {
     assert!(pair.commits.lock().unwrap().is_empty());
 }
 
+/// A record of an order of destination 2 that is carried out.
+fn done(no: OrderNo, epoch: Option<Epoch>) -> Record {
+    Record {
+        now: later(1),
+        orders: vec![OrderDone { no, destination: DestinationNo(2), epoch }],
+        ..Record::default()
+    }
+}
+
 /// Goal: what is wanted of a lane reaches whoever works it, also after it has moved, until it is done.
 #[tokio::test]
 async fn an_order_reaches_whoever_works_the_lane() {
@@ -417,12 +427,19 @@ async fn an_order_reaches_whoever_works_the_lane() {
 
     // The slot moves before it was carried out: its new owner asks, and whoever had it finishes nothing.
     pair.b().give_back(vec![Slot::new(2)], true).await.unwrap();
-    assert_eq!(pair.a().claim(vec![Slot::new(2)]).await.unwrap().len(), 1);
+    assert!(!pair.b().holds(Slot::new(2)) && !pair.a().holds(Slot::new(2)));
+    let claimed = pair.a().claim(vec![Slot::new(2)]).await.unwrap();
+    assert!(pair.a().holds(Slot::new(2)));
     assert_eq!(pair.a().orders(&[Slot::new(1), Slot::new(2)]).await.unwrap(), posted);
     assert!(pair.a().orders(&[Slot::new(1)]).await.unwrap().is_empty());
-    pair.second.finish_order(order).await.unwrap();
+    pair.second.record(done(order, None));
+    until("the record is in", || pair.commits.lock().unwrap().iter().any(|commit| commit.recorded == [0]))
+        .await;
     assert!(pair.second.order_is_open(order).await.unwrap());
-    pair.first.store.finish_order(order).await.unwrap();
+    // Nor does whoever has it now, for what it did when it had it before.
+    pair.first.record(done(order, Some(Epoch(claimed[0].epoch.0 - 1)))).await;
+    assert!(pair.second.order_is_open(order).await.unwrap());
+    pair.first.record(done(order, Some(claimed[0].epoch))).await;
     assert!(!pair.second.order_is_open(order).await.unwrap());
     assert!(pair.a().orders(&[Slot::new(2)]).await.unwrap().is_empty());
 

@@ -349,3 +349,81 @@ async fn a_node_that_is_frozen_within_a_group_loses_its_slots_and_the_group() {
     assert!(stored.finished_at.is_none());
     assert!(next.attempts(delivery.id).await.unwrap().is_empty());
 }
+
+/// Goal: a transaction that the database gave up for the sake of another (a deadlock, a conflict, a lock that took too long)
+/// is made again, whole, and nobody hears of it.
+/// Method: a trigger gives up the first tries of whatever is stored, with each of these errors in turn.
+#[tokio::test]
+async fn what_the_database_gave_up_for_another_is_made_again() {
+    let bench = Bench::new(Engine::Postgres).await;
+    let delivery = bench.deliver(1, 1, 1, START).await.swap_remove(0);
+    let (server, name) = (crate::server::server(), bench.place.name());
+    let trip = "create sequence tries;
+        create function trip() returns trigger language plpgsql as $$ begin
+          if nextval('public.tries') <= 1 then raise exception 'given up' using errcode = tg_argv[0]; end if;
+          return new;
+        end $$;";
+    server.sql(name, trip);
+    for (index, code) in ["40001", "40P01", "55P03"].into_iter().enumerate() {
+        for table in ["events", "attempts"] {
+            let trigger = format!(
+                "create trigger trip before insert on tidegate.{table} for each row execute function public.trip('{code}')"
+            );
+            server.sql(name, &format!("alter sequence tries restart; {trigger}"));
+            let id = match table {
+                "events" => bench.deliver(1, 1, 1, later(1)).await[0].id,
+                _ => {
+                    let at = later(2 + i64::try_from(index).unwrap());
+                    let again = bench.deliver(1, 1, 1, later(1)).await.swap_remove(0);
+                    let settled = vec![bench.settled(1, 1, &again, OK, at)];
+                    let ticket = 10 + index as u64;
+                    bench.store.record(Record { now: at, ticket, settled, ..Record::default() });
+                    until("the result is in", || tickets(&bench.commits).contains(&ticket)).await;
+                    again.id
+                }
+            };
+            let tried = server.sql(name, "select last_value from tries");
+            assert!(tried.trim().parse::<u64>().unwrap() >= 2, "{code} in {table}: tried {tried} times");
+            server.sql(name, &format!("drop trigger trip on tidegate.{table}"));
+            let stored = bench.store.delivery(AccountNo(1), id).await.unwrap().unwrap();
+            assert_eq!(stored.finished_at.is_some(), table == "attempts", "{code}");
+            assert_eq!(
+                bench.store.attempts(id).await.unwrap().len(),
+                usize::from(table == "attempts"),
+                "{code}"
+            );
+        }
+    }
+    assert!(bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().is_some());
+    assert!(!bench.store.status().full && !bench.store.status().broken);
+}
+
+/// Goal: a database in which nothing may be changed for a while (a person's order, a standby) loses nothing: publishers hear so
+/// at once, results wait, and it goes on by itself.
+#[tokio::test]
+async fn a_database_that_is_read_only_for_a_while_loses_nothing() {
+    let bench = Bench::new(Engine::Postgres).await;
+    let delivery = bench.deliver(1, 1, 1, START).await.swap_remove(0);
+    let (server, name) = (crate::server::server(), bench.place.name());
+    let turn = |value: &str| {
+        server.sql("postgres", &format!("alter database {name} set default_transaction_read_only = {value}"));
+        let sessions = format!("from pg_stat_activity where datname = '{name}'");
+        server.sql("postgres", &format!("select pg_terminate_backend(pid) {sessions}"));
+    };
+    turn("on");
+    let settled = vec![bench.settled(1, 1, &delivery, OK, later(1))];
+    bench.store.record(Record { now: later(1), ticket: 7, settled, ..Record::default() });
+    let accept =
+        Accept { now: START, events: vec![bench.event(1, &[1], START)], idempotency: None, outbox: None };
+    let asked = bench.store.accept(accept);
+    let answer = tokio::time::timeout(Duration::from_secs(4), asked).await.expect("at once");
+    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+    assert!(bench.store.status().full && !bench.store.status().broken);
+    assert!(tickets(&bench.commits).is_empty());
+    assert!(bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().is_some(), "it can be looked at");
+    turn("off");
+    until("the result is in", || tickets(&bench.commits) == [7]).await;
+    bench.deliver(1, 1, 1, later(2)).await;
+    let stored = bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().unwrap();
+    assert!(stored.finished_at.is_some());
+}

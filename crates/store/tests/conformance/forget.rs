@@ -5,17 +5,19 @@ use tidegate_core::id::ReplayId;
 use tidegate_core::policy::Policy;
 use tidegate_core::settle::{self, ReplayAs, ReplayTtl, Terms};
 use tidegate_core::time::{Millis, Timestamp};
-use tidegate_store::event::NewReplay;
+use tidegate_store::event::{Accept, Accepted, Item, NewReplay};
 use tidegate_store::job::{Job, JobKind, JobState};
 use tidegate_store::record::{HoldRow, NoticeRow, Record};
 use tidegate_store::{AccountNo, DestinationNo};
 
+use crate::accept::external;
 use crate::fixture::{Bench, ERROR, OK, START, delivery_id, later, priority};
 use crate::place::Engine;
 
 on_both! {
     old_events_go_and_open_ones_stay_until_they_are_old;
     a_replay_keeps_its_event;
+    a_name_is_known_for_a_day_however_short_the_retention;
     logs_are_read_newest_first_and_forgotten_oldest_first;
 }
 
@@ -58,6 +60,38 @@ async fn old_events_go_and_open_ones_stay_until_they_are_old(engine: Engine) {
         assert_eq!(forget_all(&bench, START + DAY + Millis::new(1), step).await, 2);
         assert_eq!(forget_all(&bench, START + DAY + DAY + DAY, step).await, 1);
         assert!(bench.store.delivery(AccountNo(1), two[0].id).await.unwrap().is_none());
+    }
+}
+
+/// Goal: within a day a repeat of a publisher's own id is known, also where what is over goes after a minute.
+async fn a_name_is_known_for_a_day_however_short_the_retention(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let named = external(bench.event(1, &[1], START), "order-1", 1);
+    let id = named.message.id;
+    let (before, after) = (bench.event(1, &[1], START), bench.event(1, &[1], START));
+    let deliveries: Vec<_> = [&before, &named, &after].map(|event| event.deliveries[0].1.clone()).into();
+    bench.accept(vec![before, named, after], START).await;
+    bench.settle(1, 1, &deliveries, OK, later(1)).await;
+    let minute = Millis::minutes(1);
+    let cases = [(7, Millis::hours(1), true), (8, Millis::hours(23), true), (9, DAY + minute, false)];
+    for (ticket, after, known) in cases {
+        let now = START + after;
+        // The store goes by what it saw last.
+        bench.store.record(Record { now, ticket, ..Record::default() });
+        bench.wait_for(|commit| commit.recorded.contains(&ticket)).await;
+        forget_all(&bench, now - minute, 10).await;
+        let again = external(bench.event(1, &[1], now), "order-1", 1);
+        let again = Accept { now, events: vec![again], idempotency: None, outbox: None };
+        let told = bench.store.accept(again).await.unwrap();
+        let Accepted::Stored(items) = told else { panic!("{told:?}") };
+        assert_eq!(
+            matches!(items[..], [Item::Duplicate { first, .. }] if first == id),
+            known,
+            "after {after}: {items:?}"
+        );
+    }
+    for delivery in &deliveries {
+        assert!(bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().is_none(), "gone by now");
     }
 }
 

@@ -1,12 +1,12 @@
 //! Results: attempt, new state and counts change together; what is final stays so.
 
-use tidegate_core::delivery::{End, Priority, Status, Withdrawn};
+use tidegate_core::delivery::{Delivery, End, Priority, Status, Withdrawn};
 use tidegate_core::outcome::Outcome;
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_store::lane::Of;
-use tidegate_store::record::{Record, Settled};
+use tidegate_store::record::{LaneSave, NoticeRow, Record, Settled};
 use tidegate_store::stats::Tally;
 use tidegate_store::{AccountNo, DestinationNo};
 
@@ -21,6 +21,8 @@ on_both! {
     what_happened_is_counted_by_the_hour;
     what_is_stale_or_too_old_is_found;
     a_survey_tells_of_each_its_oldest_and_what_happened;
+    a_row_that_cannot_be_stored_costs_nothing_but_itself;
+    a_record_of_which_nothing_can_be_stored_ends_all_the_same;
 }
 
 async fn a_failed_one_waits_for_its_retry_and_then_has_its_place_again(engine: Engine) {
@@ -195,4 +197,76 @@ async fn a_survey_tells_of_each_its_oldest_and_what_happened(engine: Engine) {
     assert_eq!((surveyed[2].tally.attempts, surveyed[2].tally.successes), (1, 0));
     let next = bench.store.survey(vec![DestinationNo(4)], START + Millis::hours(2)).await.unwrap();
     assert_eq!(next[0].tally, Tally::ZERO, "what was before is left out");
+}
+
+/// More attempts counted than made: the schema has no such delivery.
+fn impossible(bench: &Bench, delivery: &Delivery, now: Timestamp) -> Settled {
+    let mut settled = bench.settled(1, 1, delivery, OK, now);
+    settled.delivery.attempts_used = settled.delivery.attempts_made + 1;
+    settled
+}
+
+fn lane(destination: u32) -> LaneSave {
+    LaneSave {
+        destination: DestinationNo(destination),
+        state: Some(b"state".to_vec()),
+        timeouts: None,
+        in_flight: 0,
+        epoch: None,
+    }
+}
+
+/// Goal: a record whose rows are of many destinations loses none but those that cannot be stored, and ends.
+async fn a_row_that_cannot_be_stored_costs_nothing_but_itself(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let deliveries = bench.deliver(1, 1, 9, START).await;
+    let other = bench.deliver(2, 3, 1, START).await.remove(0);
+    let now = later(5);
+    let result = |place: usize| match place {
+        2 | 7 => impossible(&bench, &deliveries[place], now),
+        _ => bench.settled(1, 1, &deliveries[place], OK, now),
+    };
+    let mut settled: Vec<Settled> = (0..9).map(result).collect();
+    settled.push(bench.settled(2, 3, &other, OK, now));
+    let notice = |destination| NoticeRow {
+        destination: DestinationNo(destination),
+        at: now,
+        kind: "throttled".to_owned(),
+        detail: String::new(),
+    };
+    let (lanes, notices) = (vec![lane(1), lane(3)], vec![notice(1), notice(3)]);
+    bench.record(Record { now, settled, lanes, notices, ..Record::default() }).await;
+
+    assert_eq!(bench.store.status().refused, 2);
+    assert_eq!(bench.commits.lock().unwrap().iter().map(|commit| commit.refused).sum::<usize>(), 2);
+    for (place, delivery) in deliveries.iter().enumerate() {
+        let stored = bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().unwrap();
+        assert_eq!(stored.delivery.status.is_final(), ![2, 7].contains(&place), "{place}");
+        let attempts = bench.store.attempts(delivery.id).await.unwrap();
+        assert_eq!(attempts.len(), usize::from(![2, 7].contains(&place)), "{place}");
+    }
+    let stored = bench.store.delivery(AccountNo(2), other.id).await.unwrap().unwrap();
+    assert!(stored.delivery.status.is_final());
+    assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).deliveries, 2);
+    let lanes = bench.store.lanes(vec![DestinationNo(1), DestinationNo(3)]).await.unwrap();
+    assert!(lanes.iter().all(|lane| lane.state.as_deref() == Some(b"state")), "{lanes:?}");
+    for destination in [1, 3] {
+        let notices = bench.store.notices(DestinationNo(destination), START, later(9), 9).await.unwrap();
+        assert_eq!(notices.len(), 1);
+    }
+    bench.settle(1, 1, &deliveries[2..3], OK, later(6)).await;
+    assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).deliveries, 1);
+}
+
+async fn a_record_of_which_nothing_can_be_stored_ends_all_the_same(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let deliveries = bench.deliver(1, 1, 2, START).await;
+    for some in [&deliveries[..1], &deliveries[..]] {
+        let settled = some.iter().map(|delivery| impossible(&bench, delivery, later(5))).collect();
+        bench.record(Record { now: later(5), settled, ..Record::default() }).await;
+    }
+    assert_eq!(bench.store.status().refused, 3);
+    let tickets: Vec<u64> = bench.commits.lock().unwrap().iter().flat_map(|c| c.recorded.clone()).collect();
+    assert_eq!(tickets.len(), 2, "each once: {tickets:?}");
+    assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).deliveries, 2);
 }

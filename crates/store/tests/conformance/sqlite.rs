@@ -1,6 +1,7 @@
 //! What only a store in a directory can show: who may open it, and what a broken file does.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_store::StoreError;
@@ -64,6 +65,64 @@ async fn a_broken_or_missing_file_is_refused_and_left_as_it_is() {
     std::fs::write(place.directory().join("tidegate.db-wal"), b"something").unwrap();
     assert!(matches!(open(&place, &Commits::default()).err(), Some(StoreError::Unusable { .. })));
     assert!(!file.exists());
+}
+
+/// Goal: somebody's long read makes the log grow, which is told, and no longer than it lasts.
+/// Method: a tool of an operator that reads from one moment on, beside large events.
+#[tokio::test]
+async fn a_long_read_lets_the_log_grow_in_sight_and_no_longer_than_it_lasts() {
+    // What is left of a log after it was emptied, and more than that.
+    const LEFT: u64 = 96 << 20;
+    const ROUND: u64 = 16 << 20;
+    let bench = Bench::new(Engine::Sqlite).await;
+    let file = bench.place.directory().join("tidegate.db");
+    let length = || std::fs::metadata(&file).unwrap().len();
+    let told = || bench.store.status().wal_bytes;
+    let publish = async || {
+        let large = |_| {
+            let mut event = bench.event(1, &[1], START);
+            Arc::get_mut(&mut event.message).unwrap().payload = vec![b'7'; 1 << 20].into();
+            event
+        };
+        bench.accept((0..ROUND >> 20).map(large).collect(), START).await;
+    };
+    // The log is emptied when there is nothing else to do: then the file has everything.
+    let publish_and_rest = async || {
+        let before = length();
+        publish().await;
+        until("the log is emptied", || length() >= before + ROUND).await;
+    };
+    for _ in 0..3 {
+        publish_and_rest().await;
+    }
+    until("its length is told", || (ROUND..2 * ROUND).contains(&told())).await;
+
+    let reader = rusqlite::Connection::open(&file).unwrap();
+    reader.execute_batch("begin").unwrap();
+    reader.query_row("select count(*) from events", (), |row| row.get::<_, i64>(0)).unwrap();
+    for _ in 0..LEFT / ROUND + 2 {
+        publish().await;
+    }
+    until("its length is told", || told() > LEFT + ROUND).await;
+
+    let before = length();
+    reader.execute_batch("rollback").unwrap();
+    bench.deliver(1, 1, 1, START).await;
+    until("the log is emptied", || length() >= before + LEFT + ROUND).await;
+    for _ in 0..2 {
+        publish_and_rest().await;
+        until("it is short again", || told() <= LEFT).await;
+    }
+}
+
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..3_000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("within 30 s: {what}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ async fn goes_on(bench: &Bench) {
     assert_eq!(other, Accepted::KeyReused);
     let accept = |events| bench.store.accept(Accept { now, events, idempotency: None, outbox: None });
     let same = accept(vec![external(bench.event(1, &[1], now), "order-1", 2)]).await.unwrap();
-    assert!(matches!(same, Accepted::Stored(items) if matches!(items[..], [Item::Duplicate(_)])));
+    assert!(matches!(same, Accepted::Stored(items) if matches!(items[..], [Item::Duplicate { .. }])));
     let clash = accept(vec![external(bench.event(1, &[1], now), "order-1", 1)]).await.unwrap();
     assert!(matches!(clash, Accepted::Conflict { .. }), "the first of them counts no more");
 

@@ -105,7 +105,8 @@ impl LookedUp {
         });
         let external = rows(answers, self.external).map(|row| {
             let id = codec::id(row.get(3), row.get(4));
-            let known = KnownId { id, hash: row.get(5), at: codec::time(row.get(6)), stored: true };
+            let routed = row.get::<_, Option<i32>>(7).and_then(|routed| u32::try_from(routed).ok());
+            let known = KnownId { id, hash: row.get(5), routed, at: codec::time(row.get(6)), stored: true };
             ((number(row.get(0)), i64::from(row.get::<_, i32>(1)), row.get(2)), known)
         });
         let replayed = rows(answers, self.replayed).map(|row| {
@@ -140,6 +141,8 @@ struct KnownKey {
 struct KnownId {
     id: EventId,
     hash: Vec<u8>,
+    /// How many destinations it went to.
+    routed: Option<u32>,
     at: Timestamp,
     stored: bool,
 }
@@ -207,7 +210,7 @@ impl Known {
         now: Timestamp,
         intern: &Intern,
     ) -> Result<Result<Vec<Item>, Accepted>, Failure> {
-        let mut brought: HashMap<External, (EventId, [u8; 32])> = HashMap::new();
+        let mut brought: HashMap<External, KnownId> = HashMap::new();
         let mut items = Vec::with_capacity(events.len());
         for (index, event) in events.iter().enumerate() {
             let id = event.message.id;
@@ -217,21 +220,20 @@ impl Known {
             };
             let name = (name.0, name.1, name.2.to_owned());
             let stored = self.external.get(&name).filter(|known| known.at + REMEMBERED > now);
-            let known = match brought.get(&name) {
-                Some((first, hash)) => Some((*first, &hash[..])),
-                None => stored.map(|known| (known.id, &known.hash[..])),
-            };
-            match known {
+            match brought.get(&name).or(stored) {
                 None => {
-                    brought.insert(name, (id, external.payload_hash));
+                    let (hash, routed) =
+                        (external.payload_hash.to_vec(), u32::try_from(event.deliveries.len()).ok());
+                    brought.insert(name, KnownId { id, hash, routed, at: now, stored: false });
                     items.push(Item::New(id));
                 }
-                Some((first, hash)) if hash == external.payload_hash => items.push(Item::Duplicate(first)),
-                Some((first, _)) => return Ok(Err(Accepted::Conflict { index, first })),
+                Some(known) if known.hash == external.payload_hash => {
+                    items.push(Item::Duplicate { first: known.id, routed: known.routed });
+                }
+                Some(known) => return Ok(Err(Accepted::Conflict { index, first: known.id })),
             }
         }
-        for (name, (id, hash)) in brought {
-            let known = KnownId { id, hash: hash.to_vec(), at: now, stored: false };
+        for (name, known) in brought {
             let before = self.external.insert(name.clone(), known);
             self.old_external.extend(before.filter(|before| before.stored).map(|_| name));
         }

@@ -21,12 +21,12 @@ use crate::work::Work;
 
 /// The records of a group.
 pub(super) fn records(group: &[Work]) -> impl Iterator<Item = &Record> {
-    group.iter().filter_map(|work| if let Work::Record(record) = work { Some(record) } else { None })
+    group.iter().filter_map(|work| if let Work::Record { record, .. } = work { Some(record) } else { None })
 }
 
 /// The attempts in a thing.
 pub(super) fn attempts(work: &Work) -> impl Iterator<Item = &StoredAttempt> {
-    let settled = if let Work::Record(record) = work { &record.settled[..] } else { &[] };
+    let settled = if let Work::Record { record, .. } = work { &record.settled[..] } else { &[] };
     settled.iter().filter_map(|settled| settled.attempt.as_ref())
 }
 
@@ -63,6 +63,7 @@ impl<'a> Settling<'a> {
         touched.extend(accepted.filter(|destination| !slots.is_foreign(*destination)).map(slot));
         for record in records(group) {
             touched.extend(record.lanes.iter().map(|lane| slot(lane.destination)));
+            touched.extend(record.orders.iter().map(|order| slot(order.destination)));
             let current = |settled: &&Settled| slots.is_current(settled.destination, settled.epoch);
             for settled in record.settled.iter().filter(current) {
                 let seq = codec::seq(settled.delivery.id.sequence());

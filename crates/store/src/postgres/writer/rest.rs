@@ -95,7 +95,7 @@ impl Writer {
         add_totals(&mut second, &totals, self.slots.seat);
         let node = self.slots.node;
         group.iter().zip(&done).filter_map(job_of).for_each(|job| add_job(&mut second, job, node));
-        second.add_fenced(sql::FINISH_ORDERS, node, finished_orders(group));
+        second.add_fenced(sql::FINISH_ORDERS, node, results.orders);
         second.add("commit", Vec::new());
         match second.send(&self.link) {
             Ok(_) => {}
@@ -284,16 +284,6 @@ impl Orders {
         let order = number.map(|number| Done::Posted(OrderNo(codec::uncount(number))));
         order.ok_or_else(|| Failure::Refused("an order got no number".to_owned()))
     }
-}
-
-fn finished_orders(group: &[Work]) -> Rows<'static> {
-    let mut orders = Rows::of("i");
-    for work in group {
-        if let Work::FinishOrder { order, .. } = work {
-            orders.push(row![codec::count(order.0)]);
-        }
-    }
-    orders
 }
 
 /// Jobs whose replays are in the group.

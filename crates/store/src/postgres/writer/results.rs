@@ -1,4 +1,4 @@
-//! What records insert: attempts, lanes, holds, notices. What belongs to a slot of another node is left out.
+//! What records insert: attempts, lanes, holds, notices; and the orders that they end. What belongs to a slot of another node is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +29,7 @@ pub(super) struct Results<'a> {
     pub(super) attempts: Rows<'a>,
     pub(super) holds: Rows<'a>,
     pub(super) notices: Rows<'a>,
+    pub(super) orders: Rows<'a>,
     pub(super) lanes: BTreeMap<DestinationNo, LaneRow<'a>>,
 }
 
@@ -43,6 +44,7 @@ impl Writer {
             attempts: Rows::of("iiiiiiiiitittb"),
             holds: Rows::of("itii"),
             notices: Rows::of("iitt"),
+            orders: Rows::of("i"),
             lanes: BTreeMap::new(),
         };
         for record in records(group) {
@@ -96,6 +98,11 @@ impl Writer {
         for notice in record.notices.iter().filter(|notice| owns(notice.destination)) {
             let at = notice.at.as_millis();
             results.notices.push(row![notice.destination.0, at, &notice.kind, &notice.detail]);
+        }
+        for order in record.orders.iter().filter(|order| owns(order.destination)) {
+            if self.slots.is_current(order.destination, order.epoch) {
+                results.orders.push(row![codec::count(order.no.0)]);
+            }
         }
         Ok(())
     }

@@ -18,7 +18,16 @@ use crate::sqlite::sql;
 use crate::work::{Accepting, REMEMBERED};
 
 /// External ids that this request itself brings: account, type, id.
-type Brought<'a> = HashMap<(AccountNo, i64, &'a str), (EventId, [u8; 32])>;
+type Brought<'a> = HashMap<(AccountNo, i64, &'a str), Named>;
+
+/// The event that has an external id.
+#[derive(Clone, Copy)]
+struct Named {
+    id: EventId,
+    hash: [u8; 32],
+    /// How many destinations it went to.
+    routed: Option<u32>,
+}
 
 impl Writer<'_> {
     pub(super) fn accept(&mut self, accepting: &Accepting) -> Result<Accepted, Failure> {
@@ -48,7 +57,7 @@ impl Writer<'_> {
     fn known_key(&self, key: &IdempotencyKey, now: Timestamp) -> Result<Option<Accepted>, Failure> {
         let found = self
             .connection
-            .prepare_cached(sql::FIND_IDEMPOTENCY_KEY)?
+            .prepare_cached(crate::sql::ANSWERED.sqlite)?
             .query_row(params![key.account.0, key.endpoint, key.key], |row| {
                 Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, i64>(2)?))
             })
@@ -89,11 +98,14 @@ impl Writer<'_> {
             };
             match known {
                 None => {
-                    brought.insert(name, (id, external.payload_hash));
+                    let routed = u32::try_from(event.deliveries.len()).ok();
+                    brought.insert(name, Named { id, hash: external.payload_hash, routed });
                     items.push(Item::New(id));
                 }
-                Some((first, hash)) if hash == external.payload_hash => items.push(Item::Duplicate(first)),
-                Some((first, _)) => return Ok(Checked::Conflict { index, first }),
+                Some(Named { id: first, hash, routed }) if hash == external.payload_hash => {
+                    items.push(Item::Duplicate { first, routed });
+                }
+                Some(Named { id: first, .. }) => return Ok(Checked::Conflict { index, first }),
             }
         }
         Ok(Checked::Items(items))
@@ -105,16 +117,17 @@ impl Writer<'_> {
         type_no: i64,
         external: &ExternalId,
         now: Timestamp,
-    ) -> Result<Option<(EventId, [u8; 32])>, Failure> {
+    ) -> Result<Option<Named>, Failure> {
         let found = self
             .connection
             .prepare_cached(sql::FIND_EXTERNAL_ID)?
             .query_row(params![account.0, external.id, type_no], |row| {
-                let id: EventId = codec::id(row.get(0)?, row.get(1)?);
-                Ok((id, row.get::<_, [u8; 32]>(2)?, codec::time(row.get(3)?)))
+                let id = codec::id(row.get(0)?, row.get(1)?);
+                let named = Named { id, hash: row.get(2)?, routed: Some(row.get(4)?) };
+                Ok((named, codec::time(row.get(3)?)))
             })
             .optional()?;
-        Ok(found.filter(|(_, _, at)| *at + REMEMBERED > now).map(|(id, hash, _)| (id, hash)))
+        Ok(found.filter(|(_, at)| *at + REMEMBERED > now).map(|(named, _)| named))
     }
 
     fn add_event(&mut self, event: &NewEvent, now: Timestamp) -> Result<(), Failure> {

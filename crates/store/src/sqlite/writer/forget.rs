@@ -1,7 +1,8 @@
 //! Retention: events whose deliveries are all final, and old enough, go with everything that belongs to them.
 //!
 //! Events are passed once, in the order of acceptance. One that still has something open, or young, is noted when that
-//! becomes final and looked at again when it is old; so nothing that is open is ever walked over twice.
+//! becomes final and looked at again when it is old; so nothing that is open is ever walked over twice. One with a name of its
+//! publisher's stays for as long as a repeat of that is to be known.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,13 +13,22 @@ use super::Writer;
 use crate::codec;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
-use crate::work::KEYS_KEPT;
+use crate::work::{KEYS_KEPT, REMEMBERED};
 
 /// So far ahead of the time now an acceptance cannot be, but by a clock that was wrong then.
 const AHEAD: Millis = Millis::days(1);
 
 /// The deliveries that an event was accepted with: first and last number, if it has any.
 type Range = Option<(i64, i64)>;
+
+/// An event that retention comes to.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    seq: i64,
+    deliveries: Range,
+    /// A repeat of it is still to be known.
+    named: bool,
+}
 
 impl Writer<'_> {
     /// One step: looks at no more than `limit` events. Says how many went.
@@ -28,7 +38,7 @@ impl Writer<'_> {
         let mut gone = self.forget_noted(cut, limit)?;
         let next = self.next_to_forget(cut, limit)?;
         gone += self.forget_runs(&next, cut)?;
-        if let Some((cursor, _)) = next.last().copied() {
+        if let Some(Next { seq: cursor, .. }) = next.last().copied() {
             self.connection.prepare_cached(sql::SET_META)?.execute(("forget_cursor", cursor))?;
             self.next_cursor = Some(cursor);
         }
@@ -57,7 +67,7 @@ impl Writer<'_> {
         self.next_cursor.unwrap_or(self.forget_cursor)
     }
 
-    fn next_to_forget(&self, cut: i64, limit: i64) -> Result<Vec<(i64, Range)>, Failure> {
+    fn next_to_forget(&self, cut: i64, limit: i64) -> Result<Vec<Next>, Failure> {
         let mut statement = self.connection.prepare_cached(sql::NEXT_TO_FORGET)?;
         let mut rows = statement.query(params![self.passed(), limit])?;
         let (mut found, latest) = (Vec::new(), self.shared.latest());
@@ -68,17 +78,18 @@ impl Writer<'_> {
             if accepted_at.as_millis() >= cut && !ahead {
                 break;
             }
-            found.push((row.get(0)?, range(row.get(1)?, row.get(2)?)));
+            let named = row.get(4)? && latest.is_some_and(|latest| accepted_at + REMEMBERED > latest);
+            found.push(Next { seq: row.get(0)?, deliveries: range(row.get(1)?, row.get(2)?), named });
         }
         Ok(found)
     }
 
     /// Nearly all events of a day are old on the same day: runs of them go at once, the others are looked at one by one.
-    fn forget_runs(&self, events: &[(i64, Range)], cut: i64) -> Result<u64, Failure> {
+    fn forget_runs(&self, events: &[Next], cut: i64) -> Result<u64, Failure> {
         let special = self.special(events, cut)?;
         let mut gone = 0;
-        for (seq, range) in events.iter().filter(|(seq, _)| special.events.contains(seq)) {
-            gone += u64::from(self.forget_if_old(*seq, *range, cut)?);
+        for event in events.iter().filter(|event| special.events.contains(&event.seq)) {
+            gone += u64::from(self.forget_if_old(event.seq, event.deliveries, cut)?);
         }
         for run in runs(events, &special) {
             if let Some((first, last)) = run.deliveries {
@@ -91,17 +102,20 @@ impl Writer<'_> {
     }
 
     /// What keeps events from going as part of a run.
-    fn special(&self, events: &[(i64, Range)], cut: i64) -> Result<Special, Failure> {
+    fn special(&self, events: &[Next], cut: i64) -> Result<Special, Failure> {
         let mut special = Special::default();
-        let (Some((first_event, _)), Some((last_event, _))) = (events.first(), events.last()) else {
+        let (Some(Next { seq: first_event, .. }), Some(Next { seq: last_event, .. })) =
+            (events.first(), events.last())
+        else {
             return Ok(special);
         };
+        special.events.extend(events.iter().filter(|event| event.named).map(|event| event.seq));
         let mut replayed = self.connection.prepare_cached(sql::REPLAYED_TO_FORGET)?;
         let mut rows = replayed.query([first_event, last_event])?;
         while let Some(row) = rows.next()? {
             special.events.insert(row.get(0)?);
         }
-        let ranges = || events.iter().filter_map(|(_, range)| *range);
+        let ranges = || events.iter().filter_map(|event| event.deliveries);
         let first = ranges().map(|(first, _)| first).min().unwrap_or(0);
         let last = ranges().map(|(_, last)| last).max().unwrap_or(-1);
         let mut obstacles = self.connection.prepare_cached(sql::FORGET_OBSTACLES)?;
@@ -150,8 +164,22 @@ impl Writer<'_> {
         Ok(gone)
     }
 
+    /// What `cut` must have passed before an event may go whose name is still to be known; `None`: nothing keeps it.
+    fn remembered_until(&self, event_seq: i64, cut: i64) -> Result<Option<i64>, Failure> {
+        let named = self.connection.prepare_cached(sql::NAMED_AT)?.query_row([event_seq], |row| row.get(0));
+        let (Some(accepted_at), Some(latest)) = (named.optional()?, self.shared.latest()) else {
+            return Ok(None);
+        };
+        let left = codec::time(accepted_at) + REMEMBERED - latest;
+        Ok((left > Millis::ZERO).then(|| cut + left.get()))
+    }
+
     /// Deletes an event if everything of it became final before `cut`; notes it if all is final, but not so old.
     fn forget_if_old(&self, event_seq: i64, range: Range, cut: i64) -> Result<bool, Failure> {
+        if let Some(at) = self.remembered_until(event_seq, cut)? {
+            self.connection.prepare_cached(sql::ADD_FORGET_LATER)?.execute([at, event_seq])?;
+            return Ok(false);
+        }
         let replays = self
             .connection
             .prepare_cached(sql::REPLAYS_TO_FORGET)?
@@ -200,10 +228,10 @@ struct Run {
 }
 
 /// The runs among `events`, which are in order and without a gap in the store.
-fn runs(events: &[(i64, Range)], special: &Special) -> Vec<Run> {
+fn runs(events: &[Next], special: &Special) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut goes_on = false;
-    for (seq, range) in events {
+    for Next { seq, deliveries: range, .. } in events {
         if special.events.contains(seq) {
             goes_on = false;
             continue;
