@@ -1,6 +1,6 @@
 //! The circuit breaker: stop trying what does not work, and find out with one request at a time when it works again.
 //!
-//! Closed: everything passes. Open: nothing does, for 30 s at first, doubling to 10 minutes. When that is over it is
+//! Closed: everything passes. Open: nothing does, for 30 s at first, doubling to 10 minutes (and up to a tenth longer). When that is over it is
 //! half-open: one probe at a time, until two in a row succeed. Answers to attempts that started before the last change
 //! of state change nothing: each attempt carries the generation it belongs to.
 
@@ -18,11 +18,11 @@ pub struct BreakerPolicy {
     pub enabled: bool,
     /// Opens when at least this share of the window failed …
     pub failure_ratio: f64,
-    /// … of at least so many attempts …
+    /// … and the window has at least this many attempts.
     pub min_attempts: u32,
-    /// … in the last so long.
+    /// How far back the window reaches.
     pub window: Millis,
-    /// Opens after so many failures in a row, of at least two deliveries.
+    /// Opens after this many failures in a row, of at least two deliveries.
     pub consecutive_failures: u32,
     /// How long it stays open at first.
     pub open: Millis,
@@ -128,6 +128,12 @@ impl Breaker {
     pub const fn generation(&self) -> u32 {
         self.generation
     }
+    /// The wall clock was set by `by`: what is left of the wait stays the same.
+    pub fn shift(&mut self, by: Millis) {
+        if let Phase::Open { since, until, .. } = &mut self.phase {
+            (*since, *until) = (*since + by, *until + by);
+        }
+    }
     /// The probe has started.
     pub const fn probe_started(&mut self) {
         if let Phase::Open { probe_out, .. } = &mut self.phase {
@@ -201,10 +207,19 @@ impl Breaker {
     }
 }
 
+/// Up to a tenth of the pause, by the moment at which it begins. A destination that comes and goes with a period that divides
+/// the pauses would meet every probe in the same phase, and never be seen while it is up.
+fn out_of_step(now: Timestamp, pause: Millis) -> Millis {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let thousandths = (now.as_millis().cast_unsigned().wrapping_mul(GOLDEN) >> 32) % 101;
+    pause.scaled(i64::try_from(thousandths).unwrap_or(0), 1_000)
+}
+
 /// Open for the `trips`-th time in a row.
 fn open(policy: &BreakerPolicy, now: Timestamp, trips: u32) -> (Phase, BreakerChange) {
     let doubled = policy.open.scaled(1 << (trips - 1).min(30), 1);
-    let until = now + doubled.min(policy.max_open);
+    let pause = doubled.min(policy.max_open);
+    let until = now + pause + if trips > 1 { out_of_step(now, pause) } else { Millis::ZERO };
     (
         Phase::Open { since: now, until, trips, successes: 0, probe_out: false },
         BreakerChange::Opened { until },

@@ -37,15 +37,15 @@ pub struct Delivery {
     pub plan: RetryPlan,
     /// Requests made for it.
     pub attempts_made: u32,
-    /// Of these, the ones that count against the plan.
+    /// Attempts that count against the plan.
     pub attempts_used: u32,
     /// Where it stands.
     pub status: Status,
 }
 
 impl Delivery {
-    /// When it happened, as people are told. Its place may be a moment later: that goes by the number, which may be ahead of the
-    /// clock that it was accepted by.
+    /// When it happened, for people. Its place may name a moment later: that goes by the number of acceptance, which may be
+    /// ahead of the accepting node's clock.
     pub fn occurred_at(&self) -> Timestamp {
         self.place.occurred_at.min(self.accepted_at)
     }
@@ -298,8 +298,8 @@ impl fmt::Display for End {
     }
 }
 
-/// An event's status, from those of its deliveries: the newest of each destination. Any that is not final, the least
-/// advanced of these; all delivered, `delivered`; else the worst end. Without deliveries there was nothing to do.
+/// An event's status, from those of the newest delivery to each destination. If any is not final, it is the least advanced of
+/// these; if all are delivered, `delivered`; else the worst end. Without deliveries there was nothing to do.
 pub fn event_status<'a>(deliveries: impl IntoIterator<Item = &'a Status>) -> &'static str {
     let rank = |status: &&Status| match status {
         Status::Queued => 0,

@@ -97,7 +97,7 @@ pub struct Wait {
     pub until: Option<Timestamp>,
     /// It cannot go before this, whatever people do about the gates that no clock opens.
     pub not_before: Timestamp,
-    /// Whether it will be stale by then.
+    /// Whether it will be stale by then, as things stand: behind a hold that only a person lifts, it will if it ever is.
     pub will_expire: bool,
 }
 
@@ -172,10 +172,11 @@ impl Question<'_> {
         let mut first = None;
         let mut timed = true;
         let mut not_before = self.now.wall;
-        let mut morning = None;
+        let (mut morning, mut for_a_person) = (None, false);
         for hold in Gate::ALL.into_iter().filter_map(|gate| self.hold(gate)) {
             first.get_or_insert(hold);
             timed &= hold.until().is_some();
+            for_a_person |= hold.is_for_a_person();
             not_before = not_before.max(hold.until().unwrap_or(not_before));
             if let Hold::QuietHours { until } = hold {
                 morning = Some(until);
@@ -187,7 +188,9 @@ impl Question<'_> {
             not_before = self.after_quiet(not_before);
         }
         let until = timed.then_some(not_before);
-        Some(Wait { hold, until, not_before, will_expire: self.too_late_at(not_before) })
+        let will_expire =
+            if for_a_person { self.delivery.expires_at.is_some() } else { self.too_late_at(not_before) };
+        Some(Wait { hold, until, not_before, will_expire })
     }
 
     fn after_quiet(&self, at: Timestamp) -> Timestamp {
@@ -221,7 +224,9 @@ impl Question<'_> {
     /// How it ends here and now, if it does: stale, too old, or sure to be stale at its own time.
     fn end(&self, wait: Option<&Wait>) -> Option<End> {
         let behind = wait.map(|wait| wait.hold.reason());
-        if self.too_late_at(self.now.wall) {
+        // With too little time left nothing starts any more; but behind a hold it ends when its time comes, and not before.
+        let is_stale = self.delivery.expires_at.is_some_and(|expiry| self.now.wall >= expiry);
+        if is_stale || (wait.is_none() && self.too_late_at(self.now.wall)) {
             return Some(End::Expired(behind.map_or(Late::InQueue, Late::Behind)));
         }
         if self.now.wall >= self.delivery.too_old_at {

@@ -1,4 +1,4 @@
-//! How one destination does: the state behind its gates, and how each attempt changes it.
+//! The state behind one destination's gates, and how each attempt changes it.
 //!
 //! A destination's hold lives here and nowhere else; its deliveries never carry it. [`LaneState::start`] takes what an
 //! attempt consumes, [`LaneState::finish`] learns from how it ended. What becomes of the delivery itself is decided in
@@ -15,6 +15,7 @@ use crate::delivery::HoldReason;
 use crate::gate::{Go, Probe};
 use crate::health::{DisabledCause, Health};
 use crate::id::DeliveryId;
+use crate::limits;
 use crate::order::Line;
 use crate::outcome::{Bearing, Outcome};
 use crate::pace::Pace;
@@ -57,8 +58,8 @@ pub struct LaneState {
     pub halted: Vec<(Line, DeliveryId)>,
     /// What keeps its work waiting, and since when: the row of the hold log that is being written.
     pub held: Option<(HoldReason, Timestamp)>,
-    /// Starts whose token is not in the store yet: made, or forfeited for a crash. The next crash forfeits
-    /// `max_concurrency`, so there are never more.
+    /// Starts whose token is not taken off in the store yet: made since, or forfeited for a crash. A crash forfeits
+    /// `max_concurrency` tokens, so nothing starts under a rate limit while there are as many.
     pub unsaved_starts: u32,
 }
 
@@ -274,7 +275,7 @@ impl LaneState {
                 self.ramp = Ramp::START;
             }
             Outcome::Success { .. } => self.throttle.succeeded(generation),
-            Outcome::Cancelled => self.throttle.forget_probe(),
+            Outcome::Cancelled => self.throttle.cut_off(generation),
             Outcome::Unavailable { retry_after } => {
                 self.throttle.ended_otherwise(generation);
                 self.unavailable_until = self.unavailable_until.max(Some(now.wall + retry_after));
@@ -356,6 +357,28 @@ impl LaneState {
             self.breaker.switch_off();
             self.timeouts.breaker_closed();
         }
+    }
+
+    /// The wall clock was set by `by`. Waits (breaker, throttle, `Retry-After`) are lengths of time: what is left of them stays
+    /// the same. Says whether there is any.
+    pub fn clock_set(&mut self, by: Millis) -> bool {
+        self.breaker.shift(by);
+        self.throttle.shift(by);
+        self.unavailable_until = self.unavailable_until.map(|until| until + by);
+        self.breaker.open().is_some() || self.throttle.shut().is_some() || self.unavailable_until.is_some()
+    }
+
+    /// After a start of the process: a wait that began later than `now` was noted by a clock that was ahead, and begins now. One
+    /// whose beginning is not known is over if it is longer than anybody may ask for.
+    pub(crate) fn fit_clock(&mut self, now: Timestamp) {
+        if let Some((since, _)) = self.breaker.open().filter(|(since, _)| *since > now) {
+            self.breaker.shift(now - since);
+        }
+        if let Some((since, _)) = self.throttle.shut().filter(|(since, _)| *since > now) {
+            self.throttle.shift(now - since);
+        }
+        self.unavailable_until =
+            self.unavailable_until.filter(|until| *until <= now + limits::MAX_RETRY_AFTER);
     }
 
     /// A person says: try now. Clears breaker, throttle and `unavailable`; one probe goes first.

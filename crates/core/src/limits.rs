@@ -39,10 +39,10 @@ pub const MAX_RETRY_AFTER: Millis = Millis::hours(24);
 /// The shortest: `Retry-After: 0` must not make a busy loop.
 pub const MIN_RETRY_AFTER: Millis = Millis::seconds(1);
 
-/// Of so many starts in a lane at least one is the longest waiting of any priority, so that bulk never starves.
+/// One start in this many takes the longest waiting delivery of any priority, so that bulk never starves.
 pub const STARTS_PER_OLDEST: u32 = 16;
 
-/// Lines that may stand in one destination, each waiting for a person: with so many, the whole destination is paused.
+/// With this many halted lines, each waiting for a person, the whole destination is paused.
 pub const MAX_HALTED_LINES: usize = 1_000;
 
 /// Different deliveries answered 410 before a destination is disabled: one may be a mistake of theirs.

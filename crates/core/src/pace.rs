@@ -34,13 +34,13 @@ const SEARCH_GROWTH: f64 = 1.01;
 const MARGIN: f64 = 0.98;
 /// What a stated limit is used to: the last of it is left to whoever else sends there.
 const STATED_MARGIN: f64 = 0.99;
-/// The way up to the ceiling takes so many times the wait that a 429 costs: so that is about a sixtieth of the time.
+/// The way up to the ceiling takes this many times the wait that a 429 costs: so about a sixtieth of all time is spent waiting.
 const STRETCH: i64 = 60;
 /// The shortest wait to reckon with: what a 429 costs where the destination does not say.
 const SHORTEST_WAIT: Millis = Millis::minutes(1);
 /// The longest way up: a raised limit must be found some day.
 const LONGEST_STRETCH: Millis = Millis::days(7);
-/// A wait so many times the usual one is something else than a limit (a bad weekend), and teaches only this much.
+/// A wait is learned from only up to this many times the usual one: a longer one is no limit but a bad weekend.
 const OUTLIER: i64 = 4;
 /// The slowest pace, per minute: one an hour. Below that the throttle's own ladder is slower still.
 const SLOWEST: f64 = 1.0 / 60.0;

@@ -94,11 +94,11 @@ impl Default for Concurrency {
 pub struct PermanentStatuses(Vec<u16>);
 
 impl PermanentStatuses {
-    /// What a person wrote: client and server errors, but not the ones that have a meaning of their own.
+    /// What a person wrote: client and server errors, but not 429, which is no verdict on the event. (410 is final anyway.)
     pub fn new(statuses: Vec<u16>) -> Result<Self, Invalid> {
         for (index, status) in statuses.iter().enumerate() {
-            if !(400..=599).contains(status) || matches!(status, 410 | 429) {
-                let allowed = "400 to 599, but not 410 and 429, which have a meaning of their own";
+            if !(400..=599).contains(status) || *status == 429 {
+                let allowed = "400 to 599, but not 429, which is about the pace and not about the event";
                 return Err(Invalid::new("", status, allowed).at(index).under("permanent_statuses"));
             }
         }

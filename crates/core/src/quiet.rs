@@ -109,9 +109,13 @@ impl QuietHours {
     pub fn mask_for(&self, event_type: &EventType) -> WindowMask {
         self.mask_of(|window| window.concerns(event_type))
     }
-    /// The windows that concern an event of which no type is known: those without `applies_to`.
+    /// The windows that concern an event whose type is not known: those without `applies_to`.
     pub fn mask_without_type(&self) -> WindowMask {
         self.mask_of(|window| window.is_zone_known() && window.applies_to().is_empty())
+    }
+    /// All windows, whichever types they concern.
+    pub fn mask_of_all(&self) -> WindowMask {
+        self.mask_of(Window::is_zone_known)
     }
     fn mask_of(&self, concerns: impl Fn(&Window) -> bool) -> WindowMask {
         let concerned = self.windows.iter().enumerate().filter(|(_, window)| concerns(window));

@@ -3,8 +3,8 @@
 //! In any interval of `T` at most `burst + rate · T` attempts start. "Never more than N in any minute" is therefore
 //! `burst_capacity: 1`, not `burst_capacity: N`.
 //!
-//! The arithmetic is exact. A level is counted in *drops*: as many make one token as the period has milliseconds, and
-//! each millisecond adds as many as the period has tokens. So 7 per minute never drifts, over years. Elapsed time is
+//! The arithmetic is exact. A level is counted in *drops*: with a quota of `tokens` per `period` milliseconds, one token is
+//! `period` drops, and each millisecond adds `tokens` drops. So 7 per minute never drifts, over years. Elapsed time is
 //! read from the monotonic clock: the wall clock may jump as it likes. Only the stored form, [`Bucket::full_at`], is a
 //! wall time, rounded so that a stop never adds anything.
 
@@ -137,7 +137,7 @@ impl Bucket {
         (lacking > 0).then(|| quota.time_for(i128::from(lacking)))
     }
 
-    /// How long until so many tokens will have come, those that are there included.
+    /// How long until this many tokens will have come, those that are there included.
     pub fn wait_for(&self, quota: &Quota, now: Mono, tokens: u64) -> Millis {
         let lacking = i128::from(tokens) * i128::from(quota.period) - i128::from(self.level_at(quota, now));
         if lacking <= 0 { Millis::ZERO } else { quota.time_for(lacking) }

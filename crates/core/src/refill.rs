@@ -49,8 +49,8 @@ pub struct More {
     pub timed_from: Option<Timestamp>,
 }
 
-/// How much a refill brings at most of each part; above what the lane has in flight, since the store may not know yet
-/// that these are gone.
+/// How much a refill brings at most of each part. The lane adds what it has in flight or just settled: the store may still show
+/// that as waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// Deliveries per shelf.

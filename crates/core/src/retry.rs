@@ -136,7 +136,7 @@ enum Pace {
 pub struct RetrySources<'a> {
     /// The event type's policy.
     pub event_type: Option<&'a Arc<RetryPolicy>>,
-    /// The event type's `max_attempts`, which caps whatever is chosen.
+    /// The event type's `max_attempts`: it holds whoever else says how long to wait between them.
     pub event_type_max_attempts: Option<u32>,
     /// The destination's policy.
     pub destination: Option<&'a Arc<RetryPolicy>>,
@@ -163,7 +163,7 @@ impl RetryPlan {
             Pace::Policy(policy) => Some(policy.max_attempts),
             Pace::EverySecondCounts | Pace::Minutes => None,
         };
-        Self { pace, max_attempts: own.into_iter().chain(sources.event_type_max_attempts).min() }
+        Self { pace, max_attempts: sources.event_type_max_attempts.or(own) }
     }
 
     /// Attempts that may be used; `None`: as many as start before expiry.

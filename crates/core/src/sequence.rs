@@ -1,15 +1,15 @@
 //! The sequence of acceptance: a number for each event and delivery, growing, and unique in the store.
 //!
-//! It is the millisecond of acceptance with room for a million numbers within it. So it grows with the clock, keeps
-//! growing while the clock is set back, says nothing about how much others send, and the id of an event holds it. Where several
-//! nodes accept, each has its share of every millisecond.
+//! It is the millisecond of acceptance and one of a million numbers within it. So it grows with the clock, goes on growing
+//! after the clock is set back, and does not show how much others send; an event's id contains it. Where several nodes
+//! accept, each has its own share of every millisecond's numbers.
 
 use crate::slots::Seat;
 use crate::time::Timestamp;
 
 /// Numbers within one millisecond.
 const WITHIN_BITS: u32 = 20;
-/// Of these, the ones that a seat has.
+/// Numbers of a millisecond that one seat has.
 const SHARE_BITS: u32 = WITHIN_BITS - Seat::BITS;
 
 /// A number in the sequence of acceptance.
@@ -26,7 +26,7 @@ pub enum Share {
 }
 
 impl Share {
-    /// Numbers that can be had in a row.
+    /// How many numbers can be given in a row.
     pub const fn in_a_row(self) -> u64 {
         match self {
             Self::All => u64::MAX >> WITHIN_BITS,

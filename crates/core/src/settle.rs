@@ -41,7 +41,7 @@ pub struct Incoming {
     pub occurred_at: Option<Timestamp>,
     /// Stale from then on.
     pub expires_at: Option<Timestamp>,
-    /// Stale so long after receipt.
+    /// Stale when this time has passed since receipt.
     pub ttl: Option<Millis>,
     /// Not before then.
     pub deliver_at: Option<Timestamp>,
@@ -105,8 +105,8 @@ pub fn accept(now: Timestamp, incoming: Incoming, policy: &Policy, terms: &Terms
     }
 }
 
-/// Nothing has its place behind what is accepted later. The number says when that was, in the order of acceptance over all nodes and
-/// over a clock that is set back; `now` may be some milliseconds off on each of them.
+/// A delivery's place is never behind one that is accepted later. So it goes by the number of acceptance, which grows over all
+/// nodes and also when a clock is set back; `now` may be some milliseconds off on each node.
 fn place(now: Timestamp, occurred_at: Option<Timestamp>, sequence: u64) -> Place {
     let accepted_at = Sequence::from_stored(sequence).made_at().max(now);
     Place { occurred_at: occurred_at.map_or(accepted_at, |at| at.min(accepted_at)), sequence }

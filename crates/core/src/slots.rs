@@ -8,9 +8,9 @@
 //!    └── lease ended ─┴──────────────────────────────────────────┘
 //! ```
 //!
-//! Every node decides for itself, from what the last renewal showed of all of them, what to claim and what to pass on. Shares
-//! add up to all slots, so that nodes that see the same agree without speaking. What a node holds is taken from it only after
-//! its lease has ended by the database's clock, and it has stopped by its own clock before that.
+//! Every node decides for itself what to claim and what to pass on, from the list of nodes and slots that its last renewal
+//! showed. The shares computed from one list add up to all slots, so nodes agree without speaking. A slot is taken from a node
+//! only after its lease has ended by the database's clock; by its own clock the node has stopped before that.
 
 use crate::time::{Millis, Mono};
 
@@ -20,12 +20,12 @@ pub const SLOTS: u16 = 256;
 pub const LEASE: Millis = Millis::seconds(10);
 /// How often it is renewed.
 pub const RENEW_EVERY: Millis = Millis::seconds(2);
-/// A node that has not got its share yet looks so often: what others give back is worked by nobody, and the notice of it may be
-/// lost.
+/// How often a node without its full share looks for free slots: what others give back is worked by nobody, and the notice of
+/// it may be lost.
 pub const LOOK_FOR_SHARE: Millis = Millis::new(250);
-/// So long before the end of its lease a node that could not renew stops: it starts nothing, and cuts off what is in flight.
+/// How long before the end of its lease a node that could not renew stops: it starts nothing, and cuts off what is in flight.
 pub const STOP_BEFORE: Millis = Millis::seconds(2);
-/// A slot that is passed on waits so long for its last attempt.
+/// How long a slot that is passed on waits for its last attempt. (A node that is stopped has a limit of its own for that.)
 pub const DRAIN: Millis = Millis::seconds(35);
 
 /// Destinations that move together.
@@ -60,9 +60,10 @@ impl Slot {
 pub struct Seat(u8);
 
 impl Seat {
-    /// Bits of a seat's number: so many nodes can be there at a time.
+    /// Bits of a seat's number.
     pub const BITS: u32 = 5;
-    /// Nodes at a time.
+    /// Seats. No node sits on the last one: what is published from SQL is numbered from its share, so 31 nodes can be there at
+    /// a time.
     pub const COUNT: u8 = 1 << Self::BITS;
 
     /// The seat with this number.
@@ -119,7 +120,7 @@ pub enum Tenure {
     Elsewhere,
     /// It works it.
     Held(Epoch),
-    /// It starts nothing more in it, and gives it back when its last attempt has ended, at the latest then.
+    /// It starts nothing more in it, and gives it back when its last attempt has ended, or at this time.
     Passing(Epoch, Mono),
 }
 
@@ -136,7 +137,7 @@ pub struct Plan {
     pub look_after: Option<Millis>,
 }
 
-/// What a node is to have: every `of`-th slot from `place` on, if it can choose, and so many in all.
+/// What a node is to have: `count` slots, preferably every `of`-th from `place` on.
 struct Share {
     place: usize,
     of: usize,

@@ -90,10 +90,23 @@ impl Throttle {
         }
     }
 
-    /// The probe was cut off by us, or went down with its process: it has told nothing, and another may go.
-    pub const fn forget_probe(&mut self) {
+    /// An attempt of `generation` was cut off by us. If it was the probe, it has told nothing, and another may go.
+    pub const fn cut_off(&mut self, generation: u32) {
+        if generation == self.generation {
+            self.forget_probe();
+        }
+    }
+
+    const fn forget_probe(&mut self) {
         if let Phase::Shut { probe, .. } = &mut self.phase {
             *probe = Probe::Due;
+        }
+    }
+
+    /// The wall clock was set by `by`: what is left of the wait stays the same.
+    pub fn shift(&mut self, by: Millis) {
+        if let Phase::Shut { since, until, .. } = &mut self.phase {
+            (*since, *until) = (*since + by, *until + by);
         }
     }
 
@@ -209,7 +222,13 @@ mod tests {
         let mut throttle = Throttle::default();
         throttle.rate_limited(at(0), 0, None);
         throttle.probe_started();
-        throttle.forget_probe();
+        throttle.cut_off(0);
+        assert_ne!(
+            throttle.gate(at(60)),
+            ThrottleGate::ForProbe,
+            "one from before the throttle is not the probe"
+        );
+        throttle.cut_off(throttle.generation());
         assert_eq!(throttle.gate(at(60)), ThrottleGate::ForProbe, "one that we cut off goes again");
         throttle.probe_started();
         throttle.ended_otherwise(throttle.generation());

@@ -2,8 +2,8 @@
 //!
 //! The nodes of a cluster go by the database's clock. A look at it says where it stood at some moment between question and
 //! answer, so a node knows the time only within bounds: each look narrows them, and time widens them, as clocks drift.
-//! Whoever numbers what it accepts by the latest time that it may be, and answers when even the earliest is past that, gives
-//! numbers in the order of acceptance, over all nodes, however wrong their own clocks are.
+//! A node numbers what it accepts by the latest time that it may be, and answers when even the earliest is past that. So over
+//! all nodes numbers are in the order of acceptance, however wrong their own clocks are.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 use tidegate_core::time::{Mono, Now, Timestamp};
 use tidegate_store::cluster::ClockLook;
 
-/// Two clocks go apart by at most one part in so many.
+/// Two clocks drift apart by at most one part in this many.
 const DRIFT: i64 = 2_000;
 
 /// The wall clock of this machine, or that of the database, and a monotonic one that starts with the process.

@@ -8,8 +8,8 @@
 //!   death ► notes are taken ► death, noted: apart from others ► death, noted ► death, noted: put aside, a dead letter
 //! ```
 //!
-//! In flight is not at work: most of what is in flight waits for an answer and has nothing to do with a death. What was noted
-//! beside the culprit is no longer at work at the same time the next time: suspects are sent one after the other.
+//! In flight is not at work: most of what is in flight waits for an answer and has nothing to do with a death. Suspects are sent
+//! one after the other, so at the next death an innocent one is no longer noted beside the culprit.
 //! Notes are not made durable: they have to outlive the process, not the machine.
 
 use std::collections::BTreeMap;
@@ -24,13 +24,13 @@ use tidegate_core::id::DeliveryId;
 
 /// Deaths with a delivery at work after which it is put aside.
 const DEATHS: u32 = 3;
-/// Notes are taken for so long: what kills a process is due again at once, as nothing of its attempt is stored.
+/// How long notes are taken: what kills a process is due again at once after a start, as nothing of its attempt is stored.
 pub(crate) const WATCHED: Duration = Duration::from_mins(10);
-/// Deaths without a suspect at work after which it is none any more.
+/// A suspect that was not at work at this many deaths is none any more.
 const ACQUITTED_AFTER: u32 = 3;
 /// Between one suspect and the next.
 const APART: Duration = Duration::from_secs(1);
-/// Suspects that are kept apart; so many are no longer suspect.
+/// How many suspects are kept apart. With more, the rest goes as usual: they cannot all wait.
 const MOST_APART: usize = 30;
 /// What is being worked on: one number for each thread, zero for none. Its being there says that a process runs, or died.
 const NOTES: &str = "at_work";

@@ -1,9 +1,12 @@
 //! The dispatcher: which delivery goes next, over all destinations of a node.
 //!
 //! ```text
-//!   Accepted, Finished, Refilled, Saved,      ┌───────────┐      Send, Settle, Refill,
-//!   Overdue, Withdraw, Hasten, Adopt,   ────► │   step    │ ───► Held, Changed, SaveLane
-//!   Command, Take, Pass, Lose, Wake           └───────────┘
+//!   Accepted, Overdue, Withdraw, Hasten,      ┌───────────┐
+//!   Finished, NotSent, PutAside, Refilled,    │           │      Send, Settle, Refill,
+//!   Saved, Adopt, Command, Wake;        ────► │   step    │ ───► Held, Changed, SaveLane
+//!   of several nodes: Take, Pass, Lose,       │           │
+//!   Behind, Shown                             └───────────┘
+//!
 //!   lane: one destination; its queue, its gates' state, its attempts in flight
 //!   turns: accounts in turn, destinations in turn within an account
 //!   capacity: the node's slots, and how many of them doubtful lanes may hold
@@ -53,7 +56,7 @@ impl LaneId {
     }
 }
 
-/// An account's number, likewise; the driver hands them out from 0.
+/// An account's number, as the driver has it (the server's passes that of the store): accounts take turns by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountNo(pub u32);
 
@@ -78,7 +81,14 @@ pub enum Input {
         /// Chance for the retry's jitter.
         draw: Draw,
     },
-    /// An attempt was never made, and its delivery is not to be tried again: it kills the process.
+    /// An attempt was not made: its delivery goes back to its gates.
+    NotSent {
+        /// At which destination.
+        lane: LaneId,
+        /// Which delivery.
+        delivery: DeliveryId,
+    },
+    /// An attempt was not made and none will be: the process died several times while it worked on this delivery.
     PutAside {
         /// At which destination.
         lane: LaneId,
@@ -155,7 +165,7 @@ pub enum Input {
         /// Which lane.
         lane: LaneId,
     },
-    /// The store has more of a lane than it may know of.
+    /// The store may have deliveries that the lane was not told of: it reads its backlog again.
     Behind {
         /// Which lane.
         lane: LaneId,
@@ -251,11 +261,11 @@ pub struct Sending {
     pub delivery: DeliveryId,
     /// Its place in the destination's order.
     pub place: Place,
-    /// What happened: a header tells the receiver.
+    /// The event's type: a header tells the receiver.
     pub event_type: EventType,
-    /// When it goes stale: likewise.
+    /// When it goes stale: another header tells.
     pub expires_at: Option<Timestamp>,
-    /// The how-manieth request for it this is, from 1.
+    /// Attempt number, starting at 1.
     pub number: u32,
     /// How long it may take, and what it finds out.
     pub attempt: Attempt,
@@ -269,7 +279,8 @@ pub struct Dispatcher {
     capacity: Capacity,
     timers: Timers,
     offset: Option<Millis>,
-    /// Something is being read of which lanes will hear: what they have settled must stay known until then.
+    /// Reads under way whose rows will come as inputs. Until then lanes remember what they have settled, so that an outdated row
+    /// sends nothing twice.
     readers: u32,
 }
 
@@ -312,8 +323,9 @@ impl Dispatcher {
         self.capacity.hold(hold);
     }
 
-    /// Somebody begins, or ends, to read open deliveries that come as [`Input::Accepted`], [`Input::Overdue`],
-    /// [`Input::Withdraw`] or [`Input::Hasten`]: what is settled meanwhile stays known, so that it does not go twice.
+    /// Somebody begins, or ends, to read open deliveries from the store that will come as [`Input::Accepted`],
+    /// [`Input::Overdue`], [`Input::Withdraw`] or [`Input::Hasten`]. Lanes remember what they settle meanwhile, so that an
+    /// outdated row sends nothing twice.
     pub const fn reads(&mut self, begins: bool) {
         self.readers = if begins { self.readers + 1 } else { self.readers.saturating_sub(1) };
     }
@@ -350,22 +362,22 @@ impl Dispatcher {
         self.dispatch(now, effects);
     }
 
-    /// A wall clock that was set makes every promise about "until" void: all sleeping lanes look again. A bucket is stored
-    /// as a wall time, so it is stored anew, lest the next start take the jump for time that has passed.
+    /// After the wall clock was set every "until" may be wrong, so all sleeping lanes look again. Buckets and waits are stored as
+    /// wall times, so they are stored anew: the next process would take the jump for time that passed.
     fn note_clock(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let offset = now.offset();
-        let stepped = self.offset.is_some_and(|before| (before - offset).get().abs() > CLOCK_STEP.get());
-        if self.offset.is_none() || stepped {
-            self.offset = Some(offset);
+        let by = offset - *self.offset.get_or_insert(offset);
+        if by.get().abs() <= CLOCK_STEP.get() {
+            return;
         }
-        if stepped {
-            for index in 0..self.lanes.len() {
-                let lane = self.lanes[index].id();
-                if self.lanes[index].state().rate.is_some() {
-                    effects.push(Effect::SaveLane { lane });
-                }
-                self.run(lane);
+        self.offset = Some(offset);
+        for index in 0..self.lanes.len() {
+            let lane = self.lanes[index].id();
+            let waits = self.lanes[index].clock_set(by);
+            if waits || self.lanes[index].state().rate.is_some() {
+                effects.push(Effect::SaveLane { lane });
             }
+            self.run(lane);
         }
     }
 
@@ -378,6 +390,10 @@ impl Dispatcher {
             }
             Input::Finished { lane, delivery, report, draw } => {
                 self.moved(lane, |lane| lane.finished(now, delivery, &report, draw, effects));
+                lane
+            }
+            Input::NotSent { lane, delivery } => {
+                self.moved(lane, |lane| lane.not_sent(now, delivery, effects));
                 lane
             }
             Input::PutAside { lane, delivery } => {
@@ -438,7 +454,7 @@ impl Dispatcher {
         self.run(lane);
     }
 
-    /// Changes a lane so that what it has in flight, or its trust, may be another.
+    /// Changes a lane, and tells the node's capacity if its attempts in flight or its trust have changed with it.
     fn moved(&mut self, id: LaneId, change: impl FnOnce(&mut Lane)) {
         let lane = &mut self.lanes[id.index()];
         let before = (lane.trust(), lane.state().in_flight);
@@ -489,8 +505,8 @@ impl Dispatcher {
         }
     }
 
-    /// A lane whose attempts hang is not trusted further until one ends: asked when it wants another slot, and for the
-    /// first attempt of a new one after a while.
+    /// Takes trust from a lane whose attempts hang, until one ends. Asked when the lane wants another slot, and once its very
+    /// first attempt has lasted `HUNG_AFTER`.
     fn notice_stall(&mut self, now: Now, id: LaneId) {
         self.moved(id, |lane| lane.notice_stall(now));
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   writer thread ── Commit ──►┐                          ┌──► attempt: message, sender, answer ──┐
-//!   attempts ────── Answered ─►│ inbox ► step ► effects ──┼──► record: results, lanes, holds ──► store
+//!   attempts ──────── Landed ─►│ inbox ► step ► effects ──┼──► record: results, lanes, holds ──► store
 //!   store ───────── Refilled ─►│   ▲                      └──► refill ────────────────────────────┤
 //!   people ──────── Order ────►┘   └──────────────────────────────────────────────────────────────┘
 //! ```
@@ -21,9 +21,10 @@ mod view;
 pub use lanes::{NewLane, Past, restore};
 pub use view::View;
 
-pub(crate) use inbox::{Arrival, Done, Order, Wishes};
+pub(crate) use inbox::{Arrival, Done, Landing, Order, Wishes};
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -55,9 +56,9 @@ use lanes::{Lanes, Record};
 use messages::Messages;
 use recorder::Recorder;
 
-/// Arrivals taken in at once: so many results in one record, and so long until the machine looks at the clock again.
+/// Arrivals taken in before their results go to the store as one record, and lease and store are looked at again.
 const BATCH: usize = 1_024;
-/// Results that may wait for their commit before nothing new starts: with a slow disk, what a crash would send twice.
+/// While more results than this wait for their commit, nothing new starts: a crash would send all of them again.
 const MOST_UNSAVED: usize = 20_000;
 /// The tick that makes up for a lost wake-up, and looks at the store's health.
 const TICK: Duration = Duration::from_secs(1);
@@ -71,12 +72,12 @@ pub(crate) struct Parts {
     pub(crate) deathwatch: Deathwatch,
     pub(crate) metrics: Metrics,
     pub(crate) notices: broadcast::Sender<Arc<Notice>>,
-    /// The last number given.
+    /// The last number that was given to an event or a delivery.
     pub(crate) sequence: AtomicU64,
-    /// The numbers that it may give.
+    /// Which numbers this node may give.
     pub(crate) share: Share,
-    /// When this node must have stopped, in milliseconds of its monotonic clock, if it hears nothing more. Never, where it is
-    /// alone.
+    /// When this node must stop unless its lease is renewed, in milliseconds of its monotonic clock. Where it is alone: never,
+    /// `i64::MAX`.
     pub(crate) lease_until: AtomicI64,
     /// Told when another node has changed what owners asked for.
     pub(crate) catalogue_changed: Notify,
@@ -100,7 +101,7 @@ pub(crate) struct Driver {
     leaving: Option<Leaving>,
     /// Which destinations this node works; `None`: all, it is alone.
     tenancy: Option<Tenancy>,
-    /// Suspects of a death that have waited for their turn.
+    /// Deliveries that are suspected of a death of the process and have already waited to be sent apart from others.
     waited_apart: HashSet<DeliveryId>,
     /// Who is told of slots that are empty.
     passed: Option<mpsc::UnboundedSender<Slot>>,
@@ -197,7 +198,7 @@ impl Driver {
         self.carry_out(None);
     }
 
-    /// Nothing starts while its result could not be written down.
+    /// Holds all starts before `go`, while leaving, without a valid lease, and while results could not be committed.
     fn hold_or_start(&mut self) {
         let hold = !self.started
             || self.leaving.is_some()
@@ -210,16 +211,13 @@ impl Driver {
     fn take_in(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Commit(commit) => self.committed(commit),
-            Arrival::Answered { lane, sending, answer } => self.answered(lane, &sending, *answer),
-            Arrival::PutAside { lane, delivery } => {
-                tracing::error!(%delivery, "put aside: the process died several times while it was at work on it");
-                self.step(Input::PutAside { lane, delivery });
-            }
-            Arrival::Refilled { lane, tenure, refilled } => {
-                if self.lanes.get(lane).tenure == tenure {
-                    self.lanes.get_mut(lane).after_key = refilled.after_key;
-                    self.step(Input::Refilled { lane, refill: refilled.refill });
-                }
+            // What was begun in an earlier tenure was cut off, or asked for in vain.
+            Arrival::Landed { lane, tenure, .. } | Arrival::Refilled { lane, tenure, .. }
+                if self.lanes.get(lane).tenure != tenure => {}
+            Arrival::Landed { lane, landing, .. } => self.landed(lane, landing),
+            Arrival::Refilled { lane, refilled, .. } => {
+                self.lanes.get_mut(lane).after_key = refilled.after_key;
+                self.step(Input::Refilled { lane, refill: refilled.refill });
             }
             Arrival::Noticed => self.read_news(),
             Arrival::News(news) => self.take_news(news),
@@ -264,7 +262,18 @@ impl Driver {
             deliveries.iter().filter(open).map(|(_, delivery)| delivery.id.sequence()).collect();
         self.messages.keep(open.into_iter(), &message);
         for (destination, delivery) in deliveries {
+            // One that is over already is told of as such.
+            if !delivery.status.is_final() {
+                self.tell(|| Notice::of_delivery(account, destination, now, &delivery));
+            }
             self.arrive(destination, delivery);
+        }
+    }
+
+    /// Tells those who watch, if anybody does.
+    fn tell(&self, notice: impl FnOnce() -> Notice) {
+        if self.parts.notices.receiver_count() > 0 {
+            let _nobody = self.parts.notices.send(Arc::new(notice()));
         }
     }
 
@@ -276,6 +285,17 @@ impl Driver {
             self.step(Input::Withdraw { lane, delivery: Box::new(delivery), by });
         } else {
             self.step(Input::Accepted { lane, delivery });
+        }
+    }
+
+    fn landed(&mut self, lane: LaneId, landing: Landing) {
+        match landing {
+            Landing::Answered(sending, answer) => self.answered(lane, &sending, *answer),
+            Landing::NotSent(delivery) => self.step(Input::NotSent { lane, delivery }),
+            Landing::PutAside(delivery) => {
+                tracing::error!(%delivery, "put aside: the process died several times while it was at work on it");
+                self.step(Input::PutAside { lane, delivery });
+            }
         }
     }
 
@@ -309,7 +329,11 @@ impl Driver {
             }
             Order::Look(look) => {
                 let (dispatcher, lanes, pulse) = (&self.dispatcher, &self.lanes, &self.pulse);
-                look(&View { now: self.now(), dispatcher, lanes, pulse });
+                let view = View { now: self.now(), dispatcher, lanes, pulse };
+                // A look changes nothing: one that panics costs nobody but whoever asked.
+                if catch_unwind(AssertUnwindSafe(|| look(&view))).is_err() {
+                    tracing::error!("a look at the engine ended by a panic");
+                }
             }
             Order::Go => {
                 self.started = true;

@@ -17,7 +17,7 @@ use tidegate_store::job::Job;
 use tidegate_store::lane::StoredLane;
 use tidegate_store::open::Opened;
 use tidegate_store::{DestinationNo, Store, StoreError, postgres, sqlite};
-use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 use crate::chance::Chance;
 use crate::clock::Clock;
@@ -64,7 +64,7 @@ pub struct EngineConfig {
     pub data_dir: PathBuf,
     /// Requests in flight on this node, at most.
     pub slots: u32,
-    /// Threads that read the store.
+    /// Threads that read the store for people; as many again read it for deliveries.
     pub readers: usize,
     /// How long what is over is kept.
     pub retention: Millis,
@@ -105,6 +105,8 @@ pub struct Engine {
     parts: Arc<Parts>,
     inbox: mpsc::UnboundedSender<Arrival>,
     member: Option<membership::Handle>,
+    /// Why the driver is gone, if it went down.
+    fallen: watch::Sender<Option<String>>,
     retention: Millis,
 }
 
@@ -146,13 +148,21 @@ pub async fn start(config: EngineConfig) -> Result<(Engine, Started), StoreError
         catalogue_changed: Notify::new(),
     });
     let driver = Driver::new(Arc::clone(&parts), config.slots, last_stop, arrivals, inbox.clone());
-    tokio::spawn(driver.run());
+    let fallen = watch::Sender::new(None);
+    tokio::spawn(supervise(driver, fallen.clone()));
     let member = match &cluster {
         None => None,
         Some(cluster) => Some(membership::start(&parts, cluster, &inbox).await?),
     };
     let started = Started { catalogue, lanes, jobs, last_stop };
-    Ok((Engine { parts, inbox, member, retention: config.retention }, started))
+    Ok((Engine { parts, inbox, member, fallen, retention: config.retention }, started))
+}
+
+/// Runs the driver. One that panics delivers nothing more, while events would still be accepted: somebody must hear of it.
+async fn supervise(driver: Driver, fallen: watch::Sender<Option<String>>) {
+    if let Err(panicked) = tokio::spawn(driver.run()).await {
+        fallen.send_replace(Some(panicked.to_string()));
+    }
 }
 
 impl Parts {
@@ -233,7 +243,7 @@ impl Engine {
     pub async fn command(&self, destination: DestinationNo, command: Command) -> Result<(), Stopped> {
         self.wish(vec![(destination, Wish::Command(command))]).await
     }
-    /// To be called before deliveries are read of which something is wanted, and kept until it is.
+    /// To be called before deliveries are read in order to withdraw or hasten them, and kept until that is asked for.
     pub async fn reading(&self) -> Result<Reading, Stopped> {
         Reading::begin(&self.inbox).await.ok_or(Stopped::Left)
     }
@@ -268,7 +278,7 @@ impl Engine {
         }
     }
 
-    /// The same, after [`freshen`](Self::freshen): what it sees of these destinations is what their nodes have stored last.
+    /// Looks at the lanes after reading anew what other nodes have stored of these destinations.
     pub async fn look_at<R: Send + 'static>(
         &self,
         destinations: impl IntoIterator<Item = DestinationNo>,
@@ -280,8 +290,8 @@ impl Engine {
         self.look(look).await
     }
 
-    /// Reads afresh what other nodes have stored of these destinations, as far as they work them: what a look shows of them
-    /// then is at most as old as they store it late, which is a second.
+    /// Reads anew those of these destinations that other nodes work. They store changes within a second, so what a look then
+    /// shows of them is at most that old.
     async fn freshen(&self, destinations: Vec<DestinationNo>) -> Result<(), Stopped> {
         let elsewhere = move |view: &View<'_>| {
             destinations.into_iter().filter(|no| view.is_elsewhere(*no)).collect::<Vec<_>>()
@@ -314,12 +324,27 @@ impl Engine {
         asked.await.map_err(|_| Stopped::Left)
     }
 
+    /// Returns when this process cannot go on: with what is broken, and what to do.
+    pub async fn broken(&self) -> String {
+        let mut fallen = self.fallen.subscribe();
+        tokio::select! {
+            // What is acknowledged is safe; only a fresh start finds out what else is.
+            why = self.parts.store.broken() => {
+                format!("the store is broken: {why}. Start again: nothing acknowledged is lost")
+            }
+            Ok(why) = fallen.wait_for(Option::is_some) => {
+                let why = why.as_deref().unwrap_or_default();
+                format!("a fault of the server's own stopped all deliveries: {why}. Start again: nothing acknowledged is lost")
+            }
+        }
+    }
+
     /// The process is about to end for a reason that is known: no delivery is to blame.
     pub fn blames_nobody(&self) {
         self.parts.deathwatch.rest();
     }
 
-    /// Leaves: starts nothing more, lets attempts finish for so long, commits, closes the store.
+    /// Leaves: starts nothing more, lets attempts finish for up to `limit`, commits, closes the store.
     pub async fn shutdown(&self, limit: Duration) {
         if let Some(member) = &self.member {
             let (done, passed) = oneshot::channel();

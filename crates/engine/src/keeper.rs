@@ -1,5 +1,5 @@
-//! Housekeeping: ends what went stale in the store without being in memory, recalls what a wrong clock has put out of reach, deletes
-//! what is old enough, closes idle connections.
+//! Housekeeping: ends deliveries that expired in the store and are not in memory, recalls retries that a wrong clock has put out of
+//! reach, deletes what is old enough, closes idle connections.
 
 mod recall;
 
@@ -24,7 +24,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(1);
 /// Events deleted in one commit: few enough not to hold up what is accepted in the same group.
 const FORGET: usize = 512;
 
-/// A wall clock that gained so much on the monotonic one did not drift: it was set.
+/// A wall clock that gained this much on the monotonic one did not drift: it was set.
 const LEAP: Millis = Millis::days(1);
 /// A clock that was set ahead is believed when it has stood so for this long: what is deleted does not come back.
 const BELIEVED_AFTER: Millis = Millis::hours(1);

@@ -1,7 +1,7 @@
 //! Makes it happen: the dispatcher, a machine that turns what happened into what to do, and all that runs it.
 //!
 //! [`Dispatcher::step`](dispatcher::Dispatcher::step) takes the time and one input and returns effects. It awaits
-//! nothing, reads no clock and draws no number, so the simulator runs the very same code as the server.
+//! nothing, reads no clock and draws no number, so the simulator runs the same code as the server.
 //!
 //! ```text
 //!   handle    what the server asks and tells
@@ -10,7 +10,7 @@
 //!   keeper    ends what went stale in the store, deletes what is old
 //!   membership, tenancy, orders   one of several nodes: leases, slots that come and go, wishes for what others work
 //!   deathwatch      what the process was at work on when it died
-//!   reading         what is read of deliveries of which something is wanted
+//!   reading         deliveries that are read because somebody wants something of them
 //!   clock, chance   the one file that reads the clock, the one that draws
 //! ```
 

@@ -9,7 +9,7 @@
 //!                                                         ──► claim ──► `Take` ─────┘
 //! ```
 //!
-//! All decisions are `core::slots`; here is only what they lead to.
+//! All decisions are made by `core::slots`; this carries them out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,13 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::driver::{Arrival, Order, Parts};
+use crate::orders;
 
 /// After a renewal that failed.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// News is read so often even if nobody told of any: a notice may be lost.
+/// How often news is read even without a notice: one may be lost.
 const READ_EVERY: Duration = Duration::from_millis(200);
-/// Clocks drift apart by a quarter of a millisecond in the meantime.
+/// How often to look at the database's clock: meanwhile clocks drift apart by at most a quarter of a millisecond.
 const LOOK_AT_CLOCK_EVERY: Duration = Duration::from_millis(500);
 /// A look at a lease that ends comes a moment after its end.
 const AFTER_END: Duration = Duration::from_millis(20);
@@ -214,13 +215,9 @@ impl Member {
                 self.moved("claimed", claimed.len());
                 self.show_claimed(&held);
                 self.order(Order::Take(claimed));
-                match self.cluster.orders(&held).await {
-                    Ok(orders) => self.order(Order::Posted(orders)),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot read what people wanted of these destinations");
-                    }
-                }
-                held.len() == wanted
+                let got_all = held.len() == wanted;
+                orders::look_for(&self.parts, &self.inbox, held);
+                got_all
             }
             Err(error) => {
                 tracing::warn!(%error, "slots could not be claimed");

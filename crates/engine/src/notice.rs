@@ -9,6 +9,8 @@ use tidegate_core::time::Timestamp;
 use tidegate_core::timeout::ChangeReason;
 use tidegate_store::{AccountNo, DestinationNo};
 
+use crate::dispatcher::Sending;
+
 /// A change of state, for `/v1/stream`.
 #[derive(Clone, Debug)]
 pub struct Notice {
@@ -29,6 +31,20 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// An attempt starts.
+    pub(crate) fn of_start(account: AccountNo, destination: DestinationNo, sending: &Sending) -> Self {
+        Self {
+            account,
+            destination,
+            at: sending.attempt.started.wall,
+            kind: "delivery",
+            delivery: Some(sending.delivery),
+            status: Some(Status::Delivering.word()),
+            detail: format!("attempt {}", sending.number),
+        }
+    }
+
+    /// A delivery has a new status.
     pub(crate) fn of_delivery(
         account: AccountNo,
         destination: DestinationNo,

@@ -1,7 +1,7 @@
 //! Deliveries that are read from the store because something is wanted of them.
 //!
-//! Between the read and the wish such a delivery may be sent, end and be committed: as it was read, it would be sent again.
-//! So whoever reads says so first, and the lanes remember what ends until the wish has come.
+//! Between the read and the wish such a delivery may be sent and end, and that may be committed; taken as it was read, it would
+//! be sent again. So whoever reads says so first, and lanes remember what they settle until the wish has come.
 
 use tokio::sync::{mpsc, oneshot};
 

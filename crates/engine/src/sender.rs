@@ -140,7 +140,9 @@ impl Sender {
         // On the heap: it is rare, and would make every attempt's task several times as large.
         let connection = Box::pin(self.connector.connect(&request.endpoint.target, deadline)).await?;
         let exchanged = connection.exchange(|protocol| signed.compose(request, protocol)).await;
-        exchanged.map_err(|unanswered| Fault::of_fresh(unanswered.unusable))
+        exchanged.map_err(|Unanswered { breach, unusable, .. }| {
+            breach.map_or_else(|| Fault::of_fresh(unusable), Fault::Tls)
+        })
     }
 
     /// The outcome stands; reads what the log keeps, and keeps the connection if it can carry another request.

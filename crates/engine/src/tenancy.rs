@@ -1,5 +1,5 @@
 //! Which slots a node works, until when, and what it waits for: the part of the driver that needs neither sockets nor a
-//! runtime, so that the simulator's nodes have the very same.
+//! runtime, so that the simulator's nodes run the same code.
 //!
 //! ```text
 //!   work until ──► the database is out of reach: start nothing ──► lease ended: cut everything off, once
@@ -22,7 +22,7 @@ const LOOKS_APART: Millis = Millis::new(35);
 /// What this node has of the cluster.
 #[derive(Debug, Default)]
 pub struct Tenancy {
-    /// Under which epoch, and since when.
+    /// The slots that it works: under which epoch, and since when.
     slots: BTreeMap<Slot, (Epoch, Timestamp)>,
     /// When it must stop, by its own clock.
     until: Option<Mono>,
@@ -42,7 +42,7 @@ pub struct Tenancy {
     /// What was accepted here for lanes that keep an order: it waits for the next news, since what another node accepted before it
     /// may not be known yet.
     accepted: Vec<(DestinationNo, Delivery)>,
-    /// The same, of before the news that is being read; and what this news has brought so far.
+    /// What was accepted before the news that is being read, and what that news has brought so far.
     told: Vec<(DestinationNo, Delivery)>,
 }
 
@@ -118,8 +118,8 @@ impl Tenancy {
         self.passing.retain(|passing| passing.slot != slot);
         self.forget(slot);
     }
-    /// What waits for news of a slot that changes hands is in the store for whoever has it next, and may be over before this node
-    /// has it again.
+    /// Forgets what waits for news in a slot that changes hands. It is in the store for the next node, and may be over before
+    /// this one has the slot again.
     fn forget(&mut self, slot: Slot) {
         for waiting in [&mut self.accepted, &mut self.told] {
             waiting.retain(|(destination, _)| Slot::of(destination.0) != slot);
@@ -150,8 +150,8 @@ impl Tenancy {
         passed
     }
 
-    /// Whether this node has taken a slot after it accepted something for it: whoever had the slot then may have sent that before the
-    /// commit was heard of here, which takes long if its answer is lost. Only the store knows what has become of it.
+    /// Whether this node took the slot only after something was accepted for it at `accepted_at`. Then the slot's former node
+    /// may have sent that already, since this node may hear late of its own commit. Only the store knows what became of it.
     pub fn took_after(&self, slot: Slot, accepted_at: Timestamp) -> bool {
         self.slots.get(&slot).is_some_and(|(_, taken_at)| accepted_at <= *taken_at)
     }
@@ -183,9 +183,9 @@ impl Tenancy {
         self.again |= more;
         if more { Vec::new() } else { self.complete() }
     }
-    /// Everything that was told of, now that the news has been read to its end. What was accepted here since the reading began
-    /// waits for the next, but for what comes before something that was read: whoever got an answer here may have published
-    /// the next event elsewhere in the meantime.
+    /// Everything that goes to its lane, now that the news has been read to its end. What was accepted here since the reading
+    /// began waits for the next news, unless its number is below one that was read: its publisher may have got the answer here
+    /// and published the next event at another node.
     fn complete(&mut self) -> Vec<(DestinationNo, Delivery)> {
         let mut all = std::mem::take(&mut self.told);
         if !self.accepted.is_empty() {
@@ -202,8 +202,8 @@ impl Tenancy {
         all.sort_by_key(|(_, delivery)| delivery.id.sequence());
         all
     }
-    /// Whether lanes are to keep in mind what they have settled, if that has changed: as long as news is read, and as long as
-    /// anything waits for it. A refill may have brought the same, and it may be over by then.
+    /// Whether lanes must remember what they have settled, if that has changed: while news is read or anything waits for it. A
+    /// refill may have brought the same delivery, and it may be over by the time the news brings it again.
     pub fn watches(&mut self) -> Option<bool> {
         let watches = self.reading || !self.told.is_empty() || !self.accepted.is_empty();
         (std::mem::replace(&mut self.watching, watches) != watches).then_some(watches)

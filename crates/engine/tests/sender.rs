@@ -13,6 +13,8 @@ mod server;
 mod addresses;
 #[path = "sender/answers.rs"]
 mod answers;
+#[path = "sender/bad_tls.rs"]
+mod bad_tls;
 #[path = "sender/hostile.rs"]
 mod hostile;
 #[path = "sender/reuse.rs"]

@@ -87,18 +87,23 @@ fn half_open_lets_one_probe_through_and_two_successes_close_it() {
 }
 
 #[test]
-fn a_failed_probe_doubles_the_wait_up_to_the_limit() {
+fn a_failed_probe_doubles_the_wait_up_to_the_limit_and_puts_it_out_of_step() {
     let mut bench = Bench::new();
     bench.fail_until_open();
     let mut waits = vec![];
     for _ in 0..7 {
         let (since, until) = bench.breaker.open().unwrap();
-        waits.push((until - since).get() / 1_000);
+        waits.push((until - since).get());
         bench.now = until.as_millis();
         bench.breaker.probe_started();
         bench.result(1, Bearing::Failure);
     }
-    assert_eq!(waits, [30, 60, 120, 240, 480, 600, 600]);
+    let doubled = [30, 60, 120, 240, 480, 600, 600].map(|seconds| seconds * 1_000);
+    assert_eq!(waits[0], doubled[0], "the first one is exact");
+    for (wait, doubled) in waits.iter().zip(doubled) {
+        assert!((doubled..=doubled + doubled / 10).contains(wait), "{waits:?}");
+    }
+    assert_ne!(waits[5], waits[6], "what comes and goes must not meet every probe in one phase");
 }
 
 #[test]

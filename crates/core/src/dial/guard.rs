@@ -32,7 +32,7 @@ const REFUSED_V4: [(Ipv4Addr, u32); 16] = [
 
 /// What IPv6 has assigned to the internet. Mapped, compatible, private, local and multicast addresses lie outside.
 const PUBLIC_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-/// Of these, the ranges that are none.
+/// Ranges within [`PUBLIC_V6`] that are not public all the same.
 const REFUSED_V6: [(Ipv6Addr, u32); 4] = [
     // Protocol assignments, Teredo among them. The few parts that can be reached are for no web server.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
@@ -43,7 +43,7 @@ const REFUSED_V6: [(Ipv6Addr, u32); 4] = [
 /// NAT64: the last 32 bits are the IPv4 address that is really dialled.
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Judges addresses. Refuses whatever is not public, but for the ranges that the operator allows.
+/// Judges addresses. Refuses whatever is not public, except the ranges that the operator allows.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     allowed: Vec<IpNet>,

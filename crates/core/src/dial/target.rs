@@ -22,6 +22,15 @@ pub enum Host {
     Address(IpAddr),
 }
 
+impl Host {
+    /// Whether it names this machine, by the name that no name server is asked for (RFC 6761).
+    pub fn is_localhost(&self) -> bool {
+        let Self::Name(name) = self else { return false };
+        let name = name.strip_suffix('.').unwrap_or(name);
+        name == "localhost" || name.ends_with(".localhost")
+    }
+}
+
 /// A destination's URL, checked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {

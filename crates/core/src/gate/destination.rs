@@ -95,7 +95,7 @@ pub fn holds(now: Now, policy: &Policy, lane: &LaneState) -> Vec<Hold> {
     holds
 }
 
-/// The first of these, with one exception: a spent rate says more than taken slots.
+/// The destination's status: the first of its [`holds`], except that a spent rate is named before taken slots.
 pub fn status(now: Now, policy: &Policy, lane: &LaneState) -> DestinationStatus {
     let holds = holds(now, policy, lane);
     let rate = holds.iter().find(|hold| matches!(hold, Hold::RateLimited { .. }));
@@ -106,9 +106,9 @@ pub fn status(now: Now, policy: &Policy, lane: &LaneState) -> DestinationStatus 
     }
 }
 
-/// When a delivery will go whose destination begins to send at `opens`, with `ahead` others before it: the tokens they take,
-/// and the turns of `exchange` each that they need on the destination's slots, after those in flight. An estimate: others
-/// may come or fail.
+/// When a delivery will go if its destination begins to send at `opens` and `ahead` others go before it: after the tokens that
+/// they take, and after their exchanges (`exchange` each) on the destination's slots, behind those in flight. An estimate:
+/// others may come or fail.
 pub fn estimate(
     now: Now,
     opens: Timestamp,

@@ -96,6 +96,17 @@ impl Hold {
         }
     }
 
+    /// Whether only a person lifts it: as things stand, it lasts for ever.
+    pub const fn is_for_a_person(&self) -> bool {
+        matches!(
+            self,
+            Self::Disabled { .. }
+                | Self::AccountPaused { .. }
+                | Self::Paused { .. }
+                | Self::OrderBlocked { halted: true, .. }
+        )
+    }
+
     /// When it ends by itself; `None` where it does not.
     pub const fn until(&self) -> Option<Timestamp> {
         match *self {

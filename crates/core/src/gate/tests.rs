@@ -258,7 +258,7 @@ fn a_delivery_that_cannot_make_it_is_known_before_it_is_queued() {
         ("scheduled into the throttle", &throttled, 20, Some(HOUR / 2), HOUR, true),
         ("scheduled for the night", &quiet, -2 * HOUR, Some(HOUR), 2 * HOUR, true),
         ("scheduled for the morning", &quiet, -2 * HOUR, Some(MORNING), MORNING + 1_000, false),
-        ("paused: a person may lift it", &paused, 20, None, 60_000, false),
+        ("paused: a person may lift it, but has not", &paused, 20, None, 60_000, true),
         ("paused, and night besides", &paused_by_night, 20, None, MORNING, true),
         ("every slot taken, and night besides", &full_by_night, 20, None, MORNING, true),
         ("unavailable into the night", &unavailable_by_night, -HOUR, None, 2 * HOUR, true),

@@ -10,7 +10,8 @@ use crate::ramp::Ramp;
 use crate::rate::Bucket;
 use crate::time::{Millis, Now, Timestamp};
 
-/// A wait for a slot comes and goes with every burst; one shorter than this is no row of the hold log either.
+/// A wait for a slot comes and goes with every burst; one shorter than this is not stored with the lane. (From when on it is a
+/// row of the hold log is up to the engine.)
 const PASSING_HOLD: Millis = Millis::seconds(1);
 
 /// A lane's state as it lies in the store: with the bucket as one wall time, since another process has another
@@ -21,7 +22,7 @@ pub struct SavedLane {
     pub(super) lasting: Lasting,
 }
 
-/// Those parts of the state that are stored otherwise than they are kept.
+/// The parts of the state that have another form in the store than in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lasting {
     pub(super) unavailable_until: Option<Timestamp>,
@@ -64,10 +65,9 @@ impl LaneState {
 }
 
 impl SavedLane {
-    /// The lane again, in a new process. Nothing is in flight; the ramp starts at 1; the bucket has gained nothing but
-    /// the time that passed, and after a crash lost the starts that may not have been written: as many as the policy of
-    /// then or of now allows at once. Until that is stored nothing starts under a limit: the next crash would not know of
-    /// both.
+    /// The lane again, in a new process: nothing in flight, the ramp at 1, the bucket filled by the time that passed. A crash
+    /// may have lost starts that were not written: so the bucket loses as many tokens as the stored or the present policy
+    /// allows at once. Until that loss is stored, nothing starts under a rate limit: a second crash would deduct it only once.
     pub fn restore(self, policy: &Policy, now: Now, last_stop: LastStop) -> LaneState {
         let Self { mut state, lasting } = self;
         state.unavailable_until = lasting.unavailable_until;
@@ -78,6 +78,7 @@ impl SavedLane {
         state.ramp = Ramp::START;
         state.breaker.restarted();
         state.throttle.restarted();
+        state.fit_clock(now.wall);
         state.timeouts.restarted(state.breaker.open().is_some());
         if let (Some(rate), Some(full_at)) = (&mut state.rate, lasting.full_at) {
             let most = lasting.max_concurrency.max(policy.max_concurrency.get());

@@ -89,3 +89,37 @@ fn a_restart_does_not_fill_the_bucket() {
     assert_eq!(crashed.tokens(Now::at(81_020).mono), Some(0), "eight starts may not have been written");
     assert_eq!(crashed.tokens(Now::at(91_020).mono), Some(1));
 }
+
+/// What they asked for is a length of time: a clock that is set makes it neither longer nor shorter, also over a start.
+#[test]
+fn a_clock_that_is_set_changes_no_wait() {
+    let policy = eight_at_once();
+    let ten_years = Millis::days(3_650);
+    let ahead = |at: Now| Now { wall: at.wall + ten_years, mono: at.mono };
+    let waits = |lane: &LaneState, now: Timestamp| {
+        let throttled = lane.throttle.shut().map(|(_, until)| until - now);
+        let unavailable = lane.unavailable_until.map(|until| until - now);
+        (throttled, unavailable, lane.breaker.open().map(|(_, until)| until - now))
+    };
+    let five = Millis::seconds(5);
+    let mut throttled = confident(&policy);
+    exchange(&mut throttled, &policy, 1, Outcome::RateLimited { retry_after: Some(five) });
+    let mut unavailable = confident(&policy);
+    exchange(&mut unavailable, &policy, 1, Outcome::Unavailable { retry_after: five });
+    let mut open = confident(&policy);
+    (0..10).for_each(|delivery| exchange(&mut open, &policy, delivery, FAILED));
+    assert!(open.breaker.open().is_some());
+    for lane in [&mut throttled, &mut unavailable, &mut open] {
+        let now = Now::at(1_020);
+        let before = waits(lane, now.wall);
+        assert!(lane.clock_set(ten_years));
+        assert_eq!(waits(lane, ahead(now).wall), before);
+        // The server dies under the wrong clock, and starts under the right one.
+        let started = lane.save(&policy, ahead(now)).restore(&policy, now, LastStop::Crash);
+        let (throttled, unavailable, open) = waits(&started, now.wall);
+        assert_eq!((throttled, open), (before.0, before.2));
+        assert_eq!(unavailable, None, "nobody may ask for ten years");
+        lane.clock_set(Millis::ZERO - ten_years);
+        assert_eq!(waits(lane, now.wall), before);
+    }
+}

@@ -1,8 +1,8 @@
 //! Refuses windows that together leave an event type no moment to go.
 //!
 //! "No moment" is taken to mean: none for three weeks. One missing opening is nobody's fault (one hour a week may fall
-//! into the gap when clocks go forward), but windows in several zones may be such that they open only while the zones
-//! are so many hours apart, and a delivery does not live to see that. Looked at are two years from 2026 on, in
+//! into the gap when clocks go forward), but windows in several zones may open only in the part of the year in which
+//! the zones are a certain number of hours apart, and a delivery does not live to see that. Looked at are two years from 2026 on, in
 //! stretches of three weeks that begin every two, so that each moment of the two years is within 14 + 21 days of an
 //! opening: that is the limit of [`QuietHours::release`]. The years are fixed, so that the answer does not depend on
 //! when it is asked for.

@@ -95,7 +95,7 @@ impl Window {
             && (self.applies_to.is_empty() || self.applies_to.any_match(event_type))
             && !self.bypass.any_match(event_type)
     }
-    /// Whether it may hold a type of which no more is known than that it matches `pattern`.
+    /// Whether it may hold a type that is only known to match `pattern`.
     pub(super) fn concerns_all_of(&self, pattern: &Pattern) -> bool {
         let includes = |list: &Patterns| list.iter().any(|p| p.includes(pattern));
         self.is_zone_known()

@@ -25,7 +25,7 @@ impl TimeoutMode {
 /// The numbers of the adaptive timeout. Every one is configurable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeoutParams {
-    /// What a destination gets of which nothing is known: 10 s.
+    /// The timeout of a destination that has taught nothing yet: 10 s.
     pub default: Millis,
     /// The shortest timeout that is ever learned: 1 s.
     pub min: Millis,
@@ -55,13 +55,13 @@ pub struct TimeoutParams {
     pub growth_permille: u32,
     /// More timeouts than this among the most recent attempts are a spike, in thousandths: 50.
     pub spike_permille: u32,
-    /// So many attempts it takes to see a spike: 20. At most 64 are looked at.
+    /// How many attempts it takes to see a spike: 20. At most 64 are looked at.
     pub spike_min_attempts: u32,
     /// Fewer timeouts than this prove neither that a step went wrong nor that the percentile timed out: 3.
     pub min_timeouts: u32,
     /// By how many standard deviations the share of timeouts must rise for a step to be taken back: 3.
     pub rise_deviations: u32,
-    /// So many failures in a row are held back for the breaker to judge: 64. More count one by one.
+    /// How many failures in a row are held back until the breaker has judged them: 64. More count one by one.
     pub incident_limit: u32,
 }
 

@@ -48,8 +48,8 @@ impl Timeouts {
         if held.attempts() <= call.params.incident_limit {
             return None;
         }
-        // No breaker has opened on a run this long, so it is an outage to no one. Each counts, lest a destination that
-        // became slow for good stays locked out because its breaker is set never to open.
+        // The breaker has not opened on a run this long, so it is not treated as an outage: each failure counts. Otherwise a
+        // destination that became slow for good would stay locked out if its breaker is set never to open.
         let held = std::mem::take(held);
         self.note_sample(call);
         held.add_each_to(self.latencies.today(call.now, call.params));

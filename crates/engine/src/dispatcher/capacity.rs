@@ -1,8 +1,8 @@
-//! The node's slots, and how many of them lanes may hold that are likely to keep them long.
+//! The node's slots, and how many of them go to lanes that are likely to keep them long.
 //!
 //! A slot in the hands of a hanging destination is lost for as long as its timeout lasts. So lanes whose last attempt
-//! did not succeed, or that hang, together hold at most a quarter; with those of which nothing is known
-//! yet, at most a half. The rest always belongs to lanes that have proved themselves.
+//! did not succeed, or that hang, together hold at most a quarter of the slots; these and new lanes together at most a half.
+//! The rest always belongs to lanes whose last attempt succeeded.
 
 use std::collections::VecDeque;
 
@@ -74,7 +74,9 @@ impl Capacity {
 
     /// A lane that held `before.1` slots under the trust `before.0` now holds `after.1` under `after.0`.
     pub(super) fn moved(&mut self, before: (Trust, u32), after: (Trust, u32)) {
-        self.in_flight[before.0 as usize] -= before.1;
+        let held = &mut self.in_flight[before.0 as usize];
+        // To wrap around here would be to stand still for ever, without a word.
+        *held = held.checked_sub(before.1).expect("a lane gives back slots that it held");
         self.in_flight[after.0 as usize] += after.1;
     }
 

@@ -23,12 +23,15 @@ use super::capacity::{HUNG_AFTER, Trust};
 use super::queue::Queue;
 use super::{AccountNo, Effect, LaneId};
 
-/// A wait shorter than this is no row in the hold log.
-const LOGGED_HOLD: Millis = Millis::seconds(1);
+/// A wait for a slot or a token that is shorter than this is no row in the hold log: under load they come and go with every
+/// start.
+const LOGGED_PASSING: Millis = Millis::new(100);
+/// What is learned from an attempt that was not made: nothing.
+const NOT_MADE: Report = Report { outcome: Outcome::Cancelled, elapsed: Millis::ZERO, rate_hint: None };
 /// How a delivery ends whose destination is gone.
 const RETIRED: End = End::Cancelled(Withdrawn::DestinationDeleted);
 
-/// How far a lane has got: so many starts made, so many results handed to the store.
+/// How far a lane has got: the starts it has made, and the results it has handed to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Mark {
     /// Starts.
@@ -46,13 +49,14 @@ pub struct Lane {
     state: LaneState,
     queue: Queue,
     flights: Vec<Flight>,
-    /// Settled, but not known to be stored when the last refill was read: it may still show them as waiting.
+    /// What a refill may still show as waiting although it was settled here.
     unsaved: Vec<Unsaved>,
     saved: u64,
-    /// When the store has this settling, there is something to be found in it that a refill could not bring.
+    /// Once the store has committed this settle, read the backlog again: the last refill had to skip a delivery.
     read_again: Option<u64>,
     mark: Mark,
-    /// Several of one line may be in flight: they were when the destination began to keep an order.
+    /// Ordering was switched on while several deliveries of one line were in flight; until they land, each line must be checked
+    /// for that.
     crowded: bool,
     /// When an attempt last ended, or the first of several started.
     progress_at: Mono,
@@ -86,7 +90,8 @@ struct Flight {
     cancelled: Option<End>,
 }
 
-/// What the lane has handed to the store of a delivery, and may not be there yet.
+/// A state change handed to the store whose commit is not confirmed yet, or was confirmed while a refill was under way that
+/// may have been read before it.
 #[derive(Debug)]
 struct Unsaved {
     settle: u64,
@@ -94,6 +99,8 @@ struct Unsaved {
     ended: bool,
     attempts_made: u32,
     attempts_used: u32,
+    /// From waiting for its own time to being ready.
+    hastened: bool,
 }
 
 /// What looking at a lane led to.
@@ -145,8 +152,8 @@ impl Lane {
             _ => Trust::Suspect,
         }
     }
-    /// Whether attempts are in flight and none has ended for a second, or for as long as nearly all of them take here:
-    /// however well it did before, it may hang now.
+    /// Marks the lane as stalled if attempts are in flight and none has ended for a second and for longer than 99 of 100 take
+    /// here: it may hang now, however well it did before.
     pub(super) fn notice_stall(&mut self, now: Now) {
         let silent = now.mono.since(self.progress_at);
         if self.stalled || self.flights.is_empty() || silent < HUNG_AFTER {
@@ -184,18 +191,27 @@ impl Lane {
         self.look_for_left();
     }
 
-    /// The last settling of those in a refill that were left to the store to wait there: what the refill shows of them may be
-    /// older than that, so it is not believed, and they would be nowhere.
+    /// A refill may show an outdated row for a delivery that we settled but no longer hold in memory. Such rows are skipped;
+    /// this returns the last settle to wait for before the store is read again, so that none is lost.
     fn left_unsaved(&self, refill: &Refill) -> Option<u64> {
         let left = |delivery: &Delivery| {
             let newest = self.unsaved.iter().rev().find(|unsaved| unsaved.place == delivery.place)?;
-            let waits = !newest.ended && !self.is_in_flight(delivery.id) && !self.queue.holds(delivery.place);
-            waits.then_some(newest.settle)
+            self.is_nowhere(newest).then_some(newest.settle)
         };
-        refill.deliveries.iter().filter_map(left).max()
+        // What was hastened a moment ago may not be shown at all: the store had it among what waits for its own time.
+        let hastened = self.unsaved.iter().filter(|unsaved| unsaved.hastened && self.is_nowhere(unsaved));
+        refill.deliveries.iter().filter_map(left).chain(hastened.map(|unsaved| unsaved.settle)).max()
     }
 
-    /// Looks into the store again for what a refill could not be believed about, when the store has it.
+    /// Whether it is neither in flight nor waits here.
+    fn is_nowhere(&self, unsaved: &Unsaved) -> bool {
+        let place = unsaved.place;
+        !unsaved.ended
+            && !self.queue.holds(place)
+            && !self.flights.iter().any(|flight| flight.delivery.place == place)
+    }
+
+    /// Reads the backlog again if a refill had to skip a delivery and its settle is committed by now.
     fn look_for_left(&mut self) {
         if self.read_again.is_some_and(|settle| settle <= self.saved) {
             self.read_again = None;
@@ -208,7 +224,7 @@ impl Lane {
         is_under_way(&self.flights, &self.unsaved, delivery) || self.queue.has(delivery, &self.policy)
     }
 
-    /// A refill, or news, that is on its way may have been read before the last commit: until it is here, nothing is forgotten.
+    /// Forgets settles that are committed. Not while a refill or news is on its way: it may have been read before the commit.
     fn forget_saved(&mut self, reading: bool) {
         if !reading && !self.queue.awaits_refill() {
             self.unsaved.retain(|unsaved| unsaved.settle > self.saved);
@@ -225,6 +241,11 @@ impl Lane {
         self.state.unsaved_starts =
             u32::try_from(self.mark.starts.saturating_sub(mark.starts)).unwrap_or(u32::MAX);
         waited
+    }
+
+    /// The wall clock was set by `by`. Says whether the lane waits for the destination: a throttle, a breaker, a `Retry-After`.
+    pub(super) fn clock_set(&mut self, by: Millis) -> bool {
+        self.state.clock_set(by)
     }
 
     pub(super) fn adopt(&mut self, now: Now, policy: Arc<Policy>) {
@@ -283,10 +304,21 @@ impl Lane {
         }
     }
 
+    /// The attempt of a delivery was not made: it goes back to its place, and only the token that it took is written.
+    pub(super) fn not_sent(&mut self, now: Now, id: DeliveryId, effects: &mut Vec<Effect>) {
+        let Some(flight) = self.land(now, id, &NOT_MADE, effects) else { return };
+        match flight.cancelled {
+            Some(end) => self.end(now, flight.delivery, end, None, effects),
+            None => {
+                self.queue.insert(flight.delivery, &self.policy, now.wall);
+                effects.push(Effect::SaveLane { lane: self.id });
+            }
+        }
+    }
+
     /// The attempt of a delivery was not made, and none will be.
     pub(super) fn put_aside(&mut self, now: Now, id: DeliveryId, effects: &mut Vec<Effect>) {
-        let report = Report { outcome: Outcome::Cancelled, elapsed: Millis::ZERO, rate_hint: None };
-        if let Some(flight) = self.land(now, id, &report, effects) {
+        if let Some(flight) = self.land(now, id, &NOT_MADE, effects) {
             let end = flight.cancelled.unwrap_or(End::DeadLetter(Dead::PutAside));
             self.end(now, flight.delivery, end, None, effects);
         }
@@ -345,6 +377,7 @@ impl Lane {
             ended: delivery.status.is_final(),
             attempts_made: delivery.attempts_made,
             attempts_used: delivery.attempts_used,
+            hastened: false,
         });
         effects.push(Effect::Settle {
             lane: self.id,
@@ -400,7 +433,8 @@ impl Lane {
         }
     }
 
-    /// Ends what is stale or too old. The verdict is the gates' own.
+    /// Ends what is stale or too old, and what has too little time left to be sent now that it could be. The verdict is the
+    /// gates' own.
     fn end_overdue(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let soon = now.wall + limits::MIN_TIME_TO_SEND;
         let may_end = |delivery: &Delivery| {
@@ -430,15 +464,15 @@ impl Lane {
         if self.state.held.map(|(reason, _)| reason) == reason {
             return;
         }
+        let passes = |reason: HoldReason| matches!(reason, HoldReason::RateLimited | HoldReason::AtCapacity);
         if let Some((reason, since)) = self.state.held
-            && now.wall - since >= LOGGED_HOLD
+            && now.wall - since >= if passes(reason) { LOGGED_PASSING } else { Millis::new(1) }
         {
             effects.push(Effect::Held { lane: self.id, reason, since, until: now.wall });
         }
         if reason.is_some_and(|reason| reason != HoldReason::AtCapacity) {
             self.queue.shrink();
         }
-        let passes = |reason: HoldReason| matches!(reason, HoldReason::RateLimited | HoldReason::AtCapacity);
         let before = self.state.held.take().map(|(reason, _)| reason);
         self.state.held = reason.map(|reason| (reason, now.wall));
         // Those that come and go with each start are stored with it.

@@ -7,9 +7,9 @@
 //!            so that what may pass is found without walking past what may not
 //! ```
 //!
-//! Every part is bounded; of a line that stands, only its name is here, and there are at most so many of these before the
-//! destination is paused. What does not fit stays in the store, and the part remembers that there is more. A delivery
-//! that is in memory and in the store is the same one: a refill that brings it again is ignored.
+//! Every part is bounded. Of a halted line only the name is here, and a destination with `MAX_HALTED_LINES` of them is
+//! paused. What does not fit stays in the store, and the part remembers that there is more. The store also has what is in
+//! memory: where a refill brings that again, it is ignored.
 
 mod parts;
 mod refill;
@@ -26,10 +26,9 @@ use tidegate_core::time::Timestamp;
 use parts::{Head, LineQueue, Shelf};
 use refill::RefillState;
 
-/// Deliveries on one shelf, and lines whose heads lie there, of a lane that need not be quick: 100,000 of these fit a small
-/// machine.
+/// The room of a lane that is held, or has just begun to read its backlog: 100,000 such lanes fit a small machine.
 const LEAST_ROOM: usize = 8;
-/// The same of a lane that empties its shelves: several commits' worth at full speed.
+/// The room of a lane that empties its shelves: several commits' worth at full speed.
 const MOST_ROOM: usize = 256;
 /// Deliveries that wait for their own time, per lane.
 const TIMED: usize = 16;
@@ -40,9 +39,10 @@ pub(super) struct Queue {
     timed: BTreeMap<(Timestamp, Place), Delivery>,
     timed_from: Option<Timestamp>,
     lines: BTreeMap<Line, LineQueue>,
-    /// Lines that are only in the store have heads for these shelves.
+    /// Shelves on which heads belong of lines that are only in the store.
     other_lines: BTreeSet<Group>,
-    /// Deliveries on one shelf, and lines whose heads lie there. It grows when they run low, and a hold takes it back.
+    /// How many deliveries lie on one shelf at most, and how many heads of lines. A hold shrinks it to the least; it doubles
+    /// whenever a shelf or the lines run low.
     room: usize,
     /// No delivery here ends by itself before this.
     deadline: Option<Timestamp>,
@@ -58,7 +58,8 @@ impl Queue {
             timed_from: backlog.then_some(Timestamp::MIN),
             lines: BTreeMap::new(),
             other_lines: BTreeSet::new(),
-            room: LEAST_ROOM,
+            // What has just been accepted need not be read back; a backlog is read as it is needed.
+            room: if backlog { LEAST_ROOM } else { MOST_ROOM },
             deadline: None,
             refill: RefillState::Idle,
         }
@@ -102,6 +103,13 @@ impl Queue {
             .chain(self.lines.values().flat_map(|line| line.behind.values()))
     }
 
+    /// How many wait here for the time that their publisher asked for, for their next try, and for others of their line.
+    pub(super) fn waits(&self) -> [usize; 3] {
+        let retries = self.retries().count();
+        let behind = self.lines.values().map(|line| line.behind.len()).sum();
+        [self.timed.len() - retries, retries, behind]
+    }
+
     /// A delivery that is new, or comes back after an attempt.
     pub(super) fn insert(&mut self, delivery: Delivery, policy: &Policy, now: Timestamp) {
         let ends = delivery.expires_at.map_or(delivery.too_old_at, |expiry| expiry.min(delivery.too_old_at));
@@ -119,7 +127,8 @@ impl Queue {
         }
     }
 
-    /// The head of a line is kept even where others of its time are left to the store, so that the line knows it.
+    /// A delivery that waits for its own time; later ones than fit are left to the store. The head of a line is kept even if
+    /// others of its time are only in the store, so that its line waits for it.
     fn insert_timed(&mut self, at: Timestamp, delivery: Delivery, policy: &Policy, heads: bool) {
         if !heads && self.timed_from.is_some_and(|from| at >= from) {
             self.leave_timed(at, &delivery, policy);
@@ -143,7 +152,7 @@ impl Queue {
         }
     }
 
-    /// Its own time has come, and stays come even if the clock is set back: nothing waits for it twice.
+    /// A delivery is due. It becomes `Queued`, so that it does not wait for its own time again if the clock is set back.
     fn insert_due(&mut self, mut delivery: Delivery, policy: &Policy) {
         delivery.status = Status::Queued;
         match policy.ordering.line(&delivery) {
@@ -229,7 +238,7 @@ impl Queue {
         self.shelves.get(&group).map_or(0, |shelf| shelf.heads.len())
     }
 
-    /// Whether a line that is not here has nothing in the store either: else its head may be there.
+    /// Whether every line is here. If not, a line that seems new may have its head in the store.
     fn knows_all_lines(&self) -> bool {
         self.other_lines.is_empty() && self.timed_from.is_none()
     }
@@ -313,6 +322,22 @@ impl Queue {
     /// The first of each shelf, or with `but` the first that is not that one.
     pub(super) fn firsts(&self, but: Option<DeliveryId>) -> impl Iterator<Item = (Group, &Delivery)> {
         self.shelves.iter().filter_map(move |(group, shelf)| Some((*group, shelf.first(but)?)))
+    }
+
+    /// Those that wait here for their next try.
+    fn retries(&self) -> impl Iterator<Item = &Delivery> {
+        let is_retry = |delivery: &&Delivery| {
+            matches!(delivery.status, Status::RetryScheduled { reason: OwnTime::RetryBackoff, .. })
+        };
+        self.timed.values().filter(is_retry)
+    }
+
+    /// Where nothing is due, and something waits for its next try: the oldest of these, to be a probe.
+    pub(super) fn first_retry(&self) -> Option<Delivery> {
+        if self.firsts(None).next().is_some() {
+            return None;
+        }
+        self.retries().min_by_key(|delivery| delivery.place).cloned()
     }
 
     /// Takes a delivery off its shelf.

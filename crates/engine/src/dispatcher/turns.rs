@@ -1,5 +1,5 @@
 //! Whose turn it is: accounts in turn, and destinations in turn within an account, so that 180 deliveries for one
-//! destination are 180 turns of that one, between which all others have theirs.
+//! destination take 180 turns, and others have theirs in between.
 //!
 //! There is one ring per degree of [`Trust`], and the rings take turns as well: when doubtful lanes hold all they may,
 //! theirs rests and the others go on.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tidegate_core::delivery::{Delivery, End, Status};
 use tidegate_core::id::{AttemptId, DeliveryId};
 use tidegate_core::lane::{Attempt, Report};
+use tidegate_core::limits::MIN_TIME_TO_SEND;
 use tidegate_core::outcome::{NetworkFault, Outcome};
 use tidegate_core::time::Millis;
 use tidegate_store::StoreError;
@@ -20,7 +21,7 @@ use tidegate_store::lane::{RefillQuery, Refilled};
 use tidegate_store::record::{HoldRow, NoticeRow, Settled};
 use tokio::sync::watch;
 
-use super::inbox::Arrival;
+use super::inbox::{Arrival, Landing};
 use super::{Driver, Parts};
 use crate::dispatcher::{Effect, LaneId, Mark, Sending};
 use crate::metrics::Metrics;
@@ -64,48 +65,53 @@ impl Driver {
 
     /// Starts an attempt. The message is at hand, or the attempt reads it first.
     fn send(&mut self, lane: LaneId, sending: Sending) {
-        if self.parts.deathwatch.is_put_aside(sending.delivery) {
-            let _left = self.outbox.send(Arrival::PutAside { lane, delivery: sending.delivery });
-            return;
-        }
         let waits = |_: &Duration| self.waited_apart.insert(sending.delivery);
         let apart = self.parts.deathwatch.apart(sending.delivery).filter(waits);
         let record = self.lanes.get(lane);
+        let (outbox, tenure) = (self.outbox.clone(), record.tenure);
+        // The driver is gone only when the node has left: the attempt counts as cut off then.
+        let land = move |landing| drop(outbox.send(Arrival::Landed { lane, tenure, landing }));
+        if self.parts.deathwatch.is_put_aside(sending.delivery) {
+            return land(Landing::PutAside(sending.delivery));
+        }
+        let lifeline = self.tenancy.as_ref().map(|_| record.lifeline.subscribe());
+        if let Some(wait) = apart {
+            tokio::spawn(keep_apart(wait, lifeline, move || land(Landing::NotSent(sending.delivery))));
+            return;
+        }
+        let (account, destination) = (record.account, record.destination);
+        self.tell(|| Notice::of_start(account, destination, &sending));
         let (endpoint, pool) = (Arc::clone(&record.endpoint), Arc::clone(&record.pool));
         let message = self.messages.get(sending.delivery.sequence());
-        let (parts, outbox) = (Arc::clone(&self.parts), self.outbox.clone());
-        let lifeline = self.tenancy.as_ref().map(|_| record.lifeline.subscribe());
+        let parts = Arc::clone(&self.parts);
         // In a box: the runtime moves a task's future several times, and this one is large.
         tokio::spawn(Box::pin(async move {
             let attempt = async {
-                if let Some(wait) = apart {
-                    tokio::time::sleep(wait).await;
-                    // Its gates are to be asked again: it may be stale by now, or night there.
-                    let why = "not sent: it waits apart from what else was at work when the server died";
-                    return Ok(Answer::without_answer(Outcome::Cancelled, Millis::ZERO, why));
-                }
                 let message = match message {
-                    Some(message) => message,
-                    None => Box::pin(read_message(&parts, &sending)).await.map_err(|answer| *answer)?,
+                    Some(message) => Some(message),
+                    None => Box::pin(read_message(&parts, &sending)).await?,
                 };
+                let Some(message) = message else { return Ok(without_event(&sending)) };
+                let timeout = time_left(&parts, &sending)?;
                 let request = Request {
                     endpoint,
                     message,
                     delivery: sending.delivery,
                     number: sending.number,
                     expires_at: sending.expires_at,
-                    timeout: sending.attempt.timeout,
+                    timeout,
                     now: sending.attempt.started.wall,
                 };
                 Ok(parts.sender.send(&pool, request).await)
             };
-            let answer = tokio::select! {
-                answer = within_lease(&parts, &sending, attempt) => answer.unwrap_or_else(|answer| answer),
+            let made = tokio::select! {
+                made = within_lease(&parts, &sending, attempt) => made,
                 () = cut(lifeline) => return,
             };
-            let arrival = Arrival::Answered { lane, sending: Box::new(sending), answer: Box::new(answer) };
-            // The driver is gone only when the node has left: the attempt counts as cut off then.
-            let _left = outbox.send(arrival);
+            land(match made {
+                Ok(answer) => Landing::Answered(Box::new(sending), Box::new(answer)),
+                Err(NotSent) => Landing::NotSent(sending.delivery),
+            });
         }));
     }
 
@@ -122,10 +128,7 @@ impl Driver {
                 self.parts.metrics.delivery_latency.observe(now - delivery.accepted_at);
             }
         }
-        if self.parts.notices.receiver_count() > 0 {
-            let notice = Notice::of_delivery(account, destination, now, &delivery);
-            let _nobody = self.parts.notices.send(Arc::new(notice));
-        }
+        self.tell(|| Notice::of_delivery(account, destination, now, &delivery));
         self.recorder.settle(lane, mark, Settled { account, destination, delivery, event, attempt, epoch });
     }
 
@@ -203,6 +206,18 @@ impl Driver {
     }
 }
 
+/// An attempt that was not made: nothing of it goes into the log, and its delivery asks its gates again.
+struct NotSent;
+
+/// A suspect of a death waits for its turn apart from the others, and asks its gates again then: it may be stale, or night
+/// there.
+async fn keep_apart(wait: Duration, lifeline: Option<watch::Receiver<()>>, then: impl FnOnce()) {
+    tokio::select! {
+        () = tokio::time::sleep(wait) => then(),
+        () = cut(lifeline) => {}
+    }
+}
+
 /// Returns when the lane has gone to another node; never where there is none.
 async fn cut(lifeline: Option<watch::Receiver<()>>) {
     match lifeline {
@@ -211,13 +226,13 @@ async fn cut(lifeline: Option<watch::Receiver<()>>) {
     }
 }
 
-/// Goes on with an attempt as long as the lease holds, and looks each time before: a node that was frozen meanwhile must not
-/// write the first byte of a request that it was about to make.
+/// Polls an attempt as long as the lease holds, and checks that before each poll: a node that was frozen in between must not
+/// write a request that another node may have sent by now.
 async fn within_lease(
     parts: &Parts,
     sending: &Sending,
-    attempt: impl Future<Output = Result<Answer, Answer>>,
-) -> Result<Answer, Answer> {
+    attempt: impl Future<Output = Result<Answer, NotSent>>,
+) -> Result<Answer, NotSent> {
     let mut attempt = pin!(attempt);
     poll_fn(|context| {
         let now = parts.clock.mono();
@@ -227,16 +242,16 @@ async fn within_lease(
             return parts.deathwatch.at_work(sending.delivery, work).unwrap_or_else(|| {
                 tracing::error!("an attempt panicked; it counts as one with an answer that cannot be read");
                 let outcome = Outcome::NetworkError(NetworkFault::BadResponse);
-                Poll::Ready(Err(Answer::without_answer(outcome, elapsed, "its answer cannot be read")))
+                Poll::Ready(Ok(Answer::without_answer(outcome, elapsed, "its answer cannot be read")))
             });
         }
-        Poll::Ready(Err(Answer::without_answer(Outcome::Cancelled, elapsed, "the lease ended")))
+        Poll::Ready(Ok(Answer::without_answer(Outcome::Cancelled, elapsed, "the lease ended")))
     })
     .await
 }
 
-/// What a stranger sends may yet find a fault of ours. That costs the attempt, and must not cost its slot: nobody would ever
-/// hear of its end. None: it panicked, and must not be polled again.
+/// A stranger's answer may hit a bug of ours. The panic then costs this attempt, but not its slot, which would stay taken if
+/// nobody reported the attempt's end. `None`: it panicked, and must not be polled again.
 fn poll_unless_it_panics<F: Future>(
     attempt: Pin<&mut F>,
     context: &mut Context<'_>,
@@ -244,29 +259,34 @@ fn poll_unless_it_panics<F: Future>(
     catch_unwind(AssertUnwindSafe(|| attempt.poll(context))).ok()
 }
 
+/// How long the attempt may take, now that it begins. The gates have cut its time to what was left of the event's life; since
+/// then its task may have waited for its turn, or for its event to be read. That counts against the event's life, but not
+/// against the destination.
+fn time_left(parts: &Parts, sending: &Sending) -> Result<Millis, NotSent> {
+    let timeout = sending.attempt.timeout;
+    let Some(expiry) = sending.expires_at else { return Ok(timeout) };
+    let left = timeout.min(expiry - parts.clock.now().wall);
+    if left < MIN_TIME_TO_SEND { Err(NotSent) } else { Ok(left) }
+}
+
 /// The message of a delivery that waited so long that it is only in the store.
-async fn read_message(parts: &Parts, sending: &Sending) -> Result<Arc<Message>, Box<Answer>> {
+async fn read_message(parts: &Parts, sending: &Sending) -> Result<Option<Arc<Message>>, NotSent> {
     Metrics::count(&parts.metrics.messages_read, 1);
     match parts.store.message(sending.delivery).await {
-        Ok(Some(message)) => Ok(message),
-        Ok(None) => {
-            tracing::error!(delivery = %sending.delivery, "its event is not in the store");
-            Err(Box::new(Answer::without_answer(
-                Outcome::NetworkError(NetworkFault::BadResponse),
-                Millis::ZERO,
-                "its event is not in the store",
-            )))
-        }
+        Ok(found) => Ok(found),
         Err(error) => {
             tracing::error!(delivery = %sending.delivery, %error, "its event cannot be read");
             tokio::time::sleep(READ_AGAIN).await;
-            Err(Box::new(Answer::without_answer(
-                Outcome::Cancelled,
-                Millis::ZERO,
-                "its event cannot be read",
-            )))
+            Err(NotSent)
         }
     }
+}
+
+/// What is open keeps its event in the store. Where it is not there all the same, the delivery must come to an end.
+fn without_event(sending: &Sending) -> Answer {
+    const WHY: &str = "its event is not in the store";
+    tracing::error!(delivery = %sending.delivery, "{WHY}");
+    Answer::without_answer(Outcome::NetworkError(NetworkFault::BadResponse), Millis::ZERO, WHY)
 }
 
 /// The lane waits for the answer, so there must be one, unless we leave.

@@ -7,7 +7,7 @@ use tidegate_core::id::DeliveryId;
 use tidegate_core::policy::Policy;
 use tidegate_core::slots::Slot;
 use tidegate_core::time::Mono;
-use tidegate_store::cluster::{Claimed, News, Posted};
+use tidegate_store::cluster::{Claimed, News};
 use tidegate_store::lane::{Overdue, Refilled, StoredLane};
 use tidegate_store::record::Commit;
 use tidegate_store::{DestinationNo, StoreError};
@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::lanes::NewLane;
 use super::view::View;
 use crate::dispatcher::{LaneId, Sending};
+use crate::orders::Step;
 use crate::sender::{Answer, Endpoint};
 use crate::wish::Wish;
 
@@ -23,10 +24,8 @@ use crate::wish::Wish;
 pub(crate) enum Arrival {
     /// The writer thread has committed.
     Commit(Commit),
-    /// An attempt ended.
-    Answered { lane: LaneId, sending: Box<Sending>, answer: Box<Answer> },
-    /// One was not sent, and never will be: it kills the process.
-    PutAside { lane: LaneId, delivery: DeliveryId },
+    /// An attempt that was started in this tenure of the lane is over.
+    Landed { lane: LaneId, tenure: u64, landing: Landing },
     /// The store answered a refill that was asked for in this tenure of the lane.
     Refilled { lane: LaneId, tenure: u64, refilled: Box<Refilled> },
     /// Other nodes may have committed something for this one.
@@ -39,6 +38,16 @@ pub(crate) enum Arrival {
     Order(Order),
 }
 
+/// How an attempt ended.
+pub(crate) enum Landing {
+    /// It was made.
+    Answered(Box<Sending>, Box<Answer>),
+    /// It was not made: the delivery is to ask its gates again.
+    NotSent(DeliveryId),
+    /// It was not made, and never will be: the delivery kills the process.
+    PutAside(DeliveryId),
+}
+
 /// What somebody wants of the driver.
 pub(crate) enum Order {
     /// A destination is there.
@@ -49,9 +58,9 @@ pub(crate) enum Order {
     Wishes(Wishes, oneshot::Sender<Wishes>),
     /// Have a look.
     Look(Box<dyn FnOnce(&View<'_>) + Send>),
-    /// Somebody begins to read open deliveries of which something is wanted.
+    /// Somebody begins to read open deliveries in order to withdraw or hasten them.
     Reads(Done),
-    /// They have come, or never will.
+    /// That has been asked for by now, or never will be.
     HasRead,
     /// Begin to send.
     Go,
@@ -59,10 +68,11 @@ pub(crate) enum Order {
     Leave(Duration, Done),
     /// These slots are this node's now.
     Take(Vec<Claimed>),
-    /// Start nothing more in these, and tell of each when it is empty and everything of it is committed; at the latest then.
+    /// Start nothing more in these slots. Send each to the channel once nothing of it is in flight and everything is committed;
+    /// after this time, cut off what is still in flight.
     Pass(Vec<Slot>, Duration, mpsc::UnboundedSender<Slot>),
-    /// What others have posted for destinations of this node.
-    Posted(Vec<Posted>),
+    /// How far what others have posted for destinations of this node has got.
+    Posted(Step),
     /// These are somebody else's.
     Lose(Vec<Slot>),
     /// The lease holds: work until then, unless told otherwise before.
@@ -73,7 +83,7 @@ pub(crate) enum Order {
     Show(Vec<StoredLane>, Done),
 }
 
-/// What is wanted of which destinations. Those that are worked elsewhere come back, when the others are committed.
+/// What is wanted of which destinations. Wishes for destinations of other nodes come back when the rest is committed.
 pub(crate) type Wishes = Vec<(DestinationNo, Wish)>;
 
 /// Told when what was asked for is done.

@@ -14,6 +14,7 @@ use tidegate_store::{AccountNo, DestinationNo};
 use tokio::sync::watch;
 
 use crate::dispatcher::{Lane, LaneId};
+use crate::orders::Progress;
 use crate::sender::{Endpoint, Pool};
 
 /// What timeouts have learned is large and changes slowly: a crash may cost this much of it.
@@ -86,6 +87,8 @@ pub(super) struct Record {
     pub(super) tenure: u64,
     /// The epoch of its slot in this tenure: what comes about in it is written under that or not at all.
     pub(super) epoch: Option<Epoch>,
+    /// How far orders of other nodes have got in this tenure.
+    pub(super) orders: Progress,
     /// Where there are several nodes: when it is dropped, attempts in flight are cut off.
     pub(super) lifeline: watch::Sender<()>,
     /// When what is known of it was stored, if another node works it.
@@ -109,6 +112,7 @@ impl Record {
             disabled: lane.disabled,
             tenure: 0,
             epoch: None,
+            orders: Progress::default(),
             lifeline: watch::Sender::new(()),
             as_of: None,
             shown_in_flight: 0,
@@ -121,6 +125,7 @@ impl Record {
     pub(super) fn change_hands(&mut self, stored: Option<&StoredLane>, now: Now) {
         self.tenure += 1;
         self.epoch = None;
+        self.orders = Progress::default();
         self.after_key = None;
         self.lifeline = watch::Sender::new(());
         self.state = stored.and_then(|stored| stored.state.clone()).unwrap_or_default();

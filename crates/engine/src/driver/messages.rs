@@ -26,8 +26,12 @@ impl Messages {
     pub(super) fn keep(&mut self, deliveries: impl Iterator<Item = Sequence>, message: &Arc<Message>) {
         let before = self.young.len();
         self.young.extend(deliveries.map(|delivery| (delivery, Arc::clone(message))));
+        let kept = self.young.len() - before;
+        if kept == 0 {
+            return;
+        }
         // Deliveries of one event share its payload.
-        self.bytes += message.payload.len() + (self.young.len() - before) * ENTRY;
+        self.bytes += message.payload.len() + kept * ENTRY;
         if self.bytes > GENERATION {
             std::mem::swap(&mut self.young, &mut self.old);
             self.young = HashMap::new();

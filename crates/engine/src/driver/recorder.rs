@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::time::Timestamp;
 use tidegate_store::Store;
-use tidegate_store::record::{HoldRow, LaneSave, NoticeRow, Record, Settled};
+use tidegate_store::record::{HoldRow, LaneSave, NoticeRow, OrderDone, Record, Settled};
 
 use crate::dispatcher::{LaneId, Mark};
 
-/// Called when everything is committed that was to be written when it came.
+/// Called when everything is committed that was collected before it.
 type Waiter = Box<dyn FnOnce() + Send>;
 
 /// What waits for the next record, and what was handed over.
@@ -17,6 +17,8 @@ pub(super) struct Recorder {
     pub(super) settled: Vec<Settled>,
     pub(super) holds: Vec<HoldRow>,
     pub(super) notices: Vec<NoticeRow>,
+    /// Orders of other nodes that are carried out.
+    pub(super) orders: Vec<OrderDone>,
     /// Lanes whose state may have changed.
     pub(super) touched: BTreeSet<LaneId>,
     marks: BTreeMap<LaneId, Mark>,
@@ -58,12 +60,13 @@ impl Recorder {
         self.marks.keys().copied()
     }
 
-    /// Hands over what there is. Who waits for a commit that changes nothing is told when what is under way is committed.
-    /// `awaited`: some lane stands until it is.
+    /// Hands what was collected to the store as one record. If there is nothing to write, waiters are told when the last record
+    /// under way is committed, or at once if there is none. `awaited`: some lane starts nothing until this is committed.
     pub(super) fn flush(&mut self, store: &Store, now: Timestamp, lanes: Vec<LaneSave>, awaited: bool) {
         let nothing = self.settled.is_empty()
             && self.holds.is_empty()
             && self.notices.is_empty()
+            && self.orders.is_empty()
             && lanes.is_empty()
             && self.marks.is_empty();
         if nothing {
@@ -89,11 +92,12 @@ impl Recorder {
             lanes,
             holds: std::mem::take(&mut self.holds),
             notices: std::mem::take(&mut self.notices),
+            orders: std::mem::take(&mut self.orders),
             awaited,
         });
     }
 
-    /// A record is committed: how far its lanes have got.
+    /// A record is committed, but for rows that the store has refused and told of: how far its lanes have got.
     pub(super) fn committed(&mut self, ticket: u64) -> BTreeMap<LaneId, Mark> {
         let Some(handed) = self.under_way.remove(&ticket) else { return BTreeMap::new() };
         self.unsaved -= handed.settled;

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   Take    the lanes of a slot get the state that the store has, and ask for what waits
-//!   Pass    they start nothing more; when their last attempt has ended and is committed, the slot is told of
+//!   Pass    they start nothing more; when their last attempt has ended and is committed, the slot is given back
 //!   Lose    what they have in flight is cut off and counts no more
-//!   Work    until then: if nobody says otherwise before, everything is cut off, and goes back to its queue; out of the
-//!           database's reach nothing starts
+//!   Work    the lease holds until then. If it is not renewed by that time, everything in flight is cut off and goes back to its
+//!           queue; while the database is out of reach, nothing starts
 //!   News    what other nodes have accepted for lanes of this one
+//!   Posted  what people want of lanes of this one, from other nodes (`orders`)
 //! ```
 
 use std::collections::HashMap;
@@ -20,17 +21,20 @@ use tidegate_core::slots::Slot;
 use tidegate_core::time::{Millis, Mono};
 use tidegate_store::cluster::{Brought, Claimed, News, Posted};
 use tidegate_store::lane::StoredLane;
+use tidegate_store::record::OrderDone;
 use tidegate_store::{DestinationNo, StoreError};
 use tokio::sync::mpsc;
 
 use super::inbox::{Arrival, Order};
 use super::{Driver, Past, restore};
 use crate::dispatcher::{Input, Lane, LaneId, Presence};
-use crate::orders;
+use crate::orders::{self, OrdersOf, Read, Step};
 use crate::tenancy::{Passed, Tenancy};
 
 /// A destination that another node has made is known here soon after.
 const HEARD_OF: Duration = Duration::from_millis(500);
+/// One that nobody here has heard of by then never comes: the catalogue is read again many times meanwhile.
+const UNHEARD_OF: Duration = Duration::from_mins(10);
 
 impl Driver {
     pub(super) fn work_until(&mut self, until: Mono) {
@@ -167,22 +171,77 @@ impl Driver {
         }
     }
 
-    /// What others have posted. A destination that this node has not heard of yet comes with the catalogue.
-    pub(super) fn fulfil_posted(&self, posted: Vec<Posted>) {
-        let mut unknown = Vec::new();
-        for order in posted {
-            match self.lanes.find(order.destination).map(|lane| self.lanes.get(lane).account) {
-                Some(account) => orders::fulfil(&self.parts, &self.outbox, account, order),
-                None => unknown.push(order),
+    /// What others have posted, one step further.
+    pub(super) fn fulfil_posted(&mut self, step: Step) {
+        match step {
+            Step::Told(posted, waited) => self.told_of_orders(posted, waited),
+            Step::Read(of, read) => self.carry_out_orders(of, read),
+            Step::Committed(of, more) => {
+                let record = self.lanes.get_mut(of.lane);
+                if record.tenure == of.tenure && record.orders.committed(more) {
+                    self.read_orders(of.lane);
+                }
             }
         }
-        if !unknown.is_empty() {
-            let outbox = self.outbox.clone();
+    }
+
+    /// There is something for these. A destination that this node has not heard of yet comes with the catalogue; one that does
+    /// not was deleted, and has nothing that could be done.
+    fn told_of_orders(&mut self, posted: Vec<Posted>, waited: Duration) {
+        let mut unknown = Vec::new();
+        for order in posted {
+            let Some(lane) = self.lanes.find(order.destination) else {
+                unknown.push(order);
+                continue;
+            };
+            // What is worked elsewhere is read when it comes.
+            if self.here(order.destination).is_some() && self.lanes.get_mut(lane).orders.told() {
+                self.read_orders(lane);
+            }
+        }
+        let epoch = |order: &Posted| self.tenancy.as_ref()?.epoch(Slot::of(order.destination.0));
+        unknown.retain(|order| epoch(order).is_some());
+        if unknown.is_empty() {
+            return;
+        }
+        if waited >= UNHEARD_OF {
+            tracing::warn!(orders = unknown.len(), "nobody knows the destinations of what people wanted");
+            let ends = unknown.iter().map(|order| {
+                let Posted { no, destination, .. } = *order;
+                OrderDone { no, destination, epoch: epoch(order) }
+            });
+            self.recorder.orders.extend(ends);
+        } else {
+            let (outbox, pause) = (self.outbox.clone(), HEARD_OF.max(waited));
             tokio::spawn(async move {
-                tokio::time::sleep(HEARD_OF).await;
-                let _left = outbox.send(Arrival::Order(Order::Posted(unknown)));
+                tokio::time::sleep(pause).await;
+                let _left = outbox.send(Arrival::Order(Order::Posted(Step::Told(unknown, waited + pause))));
             });
         }
+    }
+
+    fn read_orders(&self, lane: LaneId) {
+        let record = self.lanes.get(lane);
+        let (tenure, account, destination) = (record.tenure, record.account, record.destination);
+        orders::read(&self.parts, &self.outbox, OrdersOf { lane, tenure, account, destination });
+    }
+
+    /// One after the other, and what they lead to in one record with their ends: if that is not committed, they are still open.
+    fn carry_out_orders(&mut self, of: OrdersOf, read: Read) {
+        let (destination, epoch) = (of.destination, self.lanes.get(of.lane).epoch);
+        if self.lanes.get(of.lane).tenure != of.tenure {
+            return;
+        }
+        for (no, wishes) in read.orders {
+            if !self.fulfil(wishes).is_empty() {
+                return;
+            }
+            self.recorder.orders.push(OrderDone { no, destination, epoch });
+        }
+        let outbox = self.outbox.clone();
+        self.recorder.then(move || {
+            let _left = outbox.send(Arrival::Order(Order::Posted(Step::Committed(of, read.more))));
+        });
     }
 
     /// What others have stored of lanes that they work.
@@ -202,7 +261,9 @@ impl Driver {
         }
     }
 
-    /// This node has accepted a delivery. Where it keeps an order and others accept, too, it comes in with the next news.
+    /// This node has accepted a delivery. It goes to its lane; but in a cluster, and if the lane keeps an order, only with the
+    /// next news, since another node may have accepted an earlier one. If this node took the slot after the acceptance, the
+    /// former node may have sent it already: then the lane reads the store again.
     pub(super) fn arrive(&mut self, destination: DestinationNo, delivery: Delivery) {
         let lane = self.here(destination);
         let slot = Slot::of(destination.0);
@@ -221,7 +282,7 @@ impl Driver {
         }
     }
 
-    /// Lanes keep in mind what they have settled as long as it may come again.
+    /// Tells lanes to remember what they have settled, as long as news may bring the same delivery again.
     fn watch_settled(&mut self) {
         if let Some(begins) = self.tenancy.as_mut().and_then(Tenancy::watches) {
             self.dispatcher.reads(begins);
@@ -266,12 +327,17 @@ impl Driver {
                     let slots: Vec<Slot> = self.tenancy.iter().flat_map(Tenancy::slots).collect();
                     let lanes: Vec<LaneId> = slots.into_iter().flat_map(|slot| self.lanes.of(slot)).collect();
                     lanes.into_iter().for_each(|lane| self.step(Input::Behind { lane }));
+                    orders::look_for(
+                        &self.parts,
+                        &self.outbox,
+                        self.tenancy.iter().flat_map(Tenancy::slots).collect(),
+                    );
                 }
                 for lane in behind.into_iter().filter_map(|no| self.here(no)).collect::<Vec<_>>() {
                     self.step(Input::Behind { lane });
                 }
                 self.take_brought(brought, more);
-                self.fulfil_posted(orders);
+                self.told_of_orders(orders, Duration::ZERO);
                 if catalogue || missed {
                     self.parts.catalogue_changed.notify_one();
                 }

@@ -18,8 +18,12 @@ const MAX_READ: usize = 64 * 1024;
 const MAX_KEPT: usize = 4 * 1024;
 /// How much the log keeps of the headers, names and values together.
 const MAX_KEPT_HEADERS: usize = 8 * 1024;
-/// How long the rest of a body that nobody keeps is waited for: a new connection costs less than a held slot.
-const DRAIN_TIME: Duration = Duration::from_secs(1);
+/// How long a body is waited for once its head has come. The outcome stands by then, and takes effect with the end of the
+/// attempt: what the log keeps of a body is not worth a destination that is asked again after it has refused. For a success
+/// it is only a slot that is held: a new connection costs less than a second of that.
+const SUCCESS_BODY_TIME: Duration = Duration::from_secs(1);
+const FAILURE_BODY_TIME: Duration = Duration::from_millis(500);
+const REFUSAL_BODY_TIME: Duration = Duration::from_millis(100);
 
 /// What came of an attempt.
 #[derive(Clone, Debug)]
@@ -72,7 +76,11 @@ impl Reading {
 
     /// How long the body may take, within the attempt's deadline.
     pub(super) fn patience(&self) -> Duration {
-        if self.keep { Duration::MAX / 4 } else { DRAIN_TIME }
+        match self.report.outcome {
+            Outcome::Success { .. } => SUCCESS_BODY_TIME,
+            Outcome::RateLimited { .. } | Outcome::Unavailable { .. } => REFUSAL_BODY_TIME,
+            _ => FAILURE_BODY_TIME,
+        }
     }
 
     pub(super) fn body_limit(&self) -> usize {

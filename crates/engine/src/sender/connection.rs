@@ -1,16 +1,12 @@
 //! An open HTTP connection, and one exchange on it.
 //!
 //! HTTP/1.1 is driven by the task that waits for the response: no other task reads or writes, so an attempt on a kept
-//! connection costs no wake-up but the socket's own. While it is kept nobody waits for it; what happens on its socket then
-//! leaves a mark, and only then is it looked at before it is used. HTTP/2 is shared by attempts and needs a task of its own:
-//! see [`Http2`].
+//! connection costs no wake-up but the socket's own. While it is kept nobody waits for it; what its peer did meanwhile is
+//! seen when it is used, before anything is written. HTTP/2 is shared by attempts and needs a task of its own: see [`Http2`].
 
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
 use http::response::Parts;
@@ -20,7 +16,7 @@ use hyper::client::conn::{TrySendError, http1};
 use hyper_util::rt::TokioIo;
 
 use super::http2::Http2;
-use super::stream::{Allowance, Stream};
+use super::stream::{Allowance, Breach, Stream};
 
 /// The largest head of a response, in bytes: eight times what real ones have. (hyper stops at 100 headers by itself.)
 pub(super) const MAX_HEAD: usize = 64 * 1024;
@@ -46,21 +42,9 @@ pub(super) enum Connection {
 pub(super) struct Http1 {
     requests: http1::SendRequest<Outgoing>,
     allowance: Allowance,
+    breach: Breach,
     /// Reads and writes; `None` once it has come to its end.
     driver: Option<http1::Connection<TokioIo<Stream>, Outgoing>>,
-    stirred: Arc<Stirred>,
-}
-
-/// Whether something happened on the socket since the connection came to rest: its peer has closed it, most likely.
-struct Stirred(AtomicBool);
-
-impl Wake for Stirred {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.store(true, Release);
-    }
 }
 
 /// A complete head, its body yet to be read, and the connection that it comes on.
@@ -76,6 +60,8 @@ pub(super) struct Unanswered {
     pub(super) unusable: bool,
     /// Nothing of the request was written: it may go on another connection.
     pub(super) unsent: bool,
+    /// What broke the TLS under it, if that is what broke.
+    pub(super) breach: Option<&'static str>,
     pub(super) protocol: Protocol,
 }
 
@@ -84,11 +70,10 @@ impl Connection {
     pub(super) async fn http1(stream: Stream) -> hyper::Result<Self> {
         let mut settings = http1::Builder::new();
         settings.max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
-        let allowance = stream.allowance();
+        let (allowance, breach) = (stream.allowance(), stream.breach());
         allowance.renew();
         let (requests, driver) = settings.handshake(TokioIo::new(stream)).await?;
-        let stirred = Arc::new(Stirred(AtomicBool::new(true)));
-        Ok(Self::Http1(Box::new(Http1 { requests, allowance, driver: Some(driver), stirred })))
+        Ok(Self::Http1(Box::new(Http1 { requests, allowance, breach, driver: Some(driver) })))
     }
 
     /// Speaks HTTP/2 on `stream`.
@@ -118,7 +103,7 @@ impl Connection {
             }
             Err((error, unsent)) => {
                 let unusable = error.is_parse() || connection.is_flooded();
-                Err(Unanswered { unusable, unsent, protocol })
+                Err(Unanswered { unusable, unsent, breach: connection.breach(), protocol })
             }
         }
     }
@@ -151,10 +136,17 @@ impl Connection {
         }
     }
 
+    fn breach(&self) -> Option<&'static str> {
+        match self {
+            Self::Http1(http1) => http1.breach.sentence(),
+            Self::Http2(http2) => http2.breach(),
+        }
+    }
+
     /// After a whole response: whether another request may follow on it.
     pub(super) fn settle(&mut self) -> bool {
         match self {
-            Self::Http1(http1) => http1.is_open() && http1.requests.is_ready(),
+            Self::Http1(http1) => http1.requests.is_ready() || (http1.is_open() && http1.requests.is_ready()),
             Self::Http2(http2) => http2.is_open(),
         }
     }
@@ -172,10 +164,7 @@ impl Http1 {
         request: http::Request<Bytes>,
     ) -> Result<http::Response<Incoming>, TrySendError<http::Request<Outgoing>>> {
         self.allowance.renew();
-        // A peer that has closed meanwhile must not cost an attempt.
-        if self.stirred.0.load(Acquire) {
-            self.is_open();
-        }
+        // The driver reads before it writes: a peer that has closed meanwhile does not cost an attempt.
         let mut response = pin!(self.requests.try_send_request(request.map(Full::new)));
         let driver = &mut self.driver;
         poll_fn(|cx| drive(driver, cx, |silent| response.as_mut().poll(silent))).await
@@ -195,13 +184,10 @@ impl Http1 {
         .await
     }
 
-    /// Lets the driver see what the peer did meanwhile; what it does from now on leaves a mark. One that has come to its end is
-    /// dropped.
+    /// Lets the driver see what the peer did meanwhile. One that has come to its end is dropped.
     fn is_open(&mut self) -> bool {
-        self.stirred.0.store(false, Relaxed);
-        let waker = Waker::from(Arc::clone(&self.stirred));
-        let cx = &mut Context::from_waker(&waker);
-        let ended = self.driver.as_mut().is_none_or(|driver| Pin::new(driver).poll(cx).is_ready());
+        let silent = &mut Context::from_waker(Waker::noop());
+        let ended = self.driver.as_mut().is_none_or(|driver| Pin::new(driver).poll(silent).is_ready());
         if ended {
             self.driver = None;
         }

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use rustls::{CertificateError, Error as TlsError};
+use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use tidegate_core::outcome::{NetworkFault, Outcome};
 
 /// No response.
@@ -33,8 +33,7 @@ impl Fault {
 
     /// What broke the TLS handshake.
     pub(super) fn of_tls(error: &io::Error) -> Self {
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
-        inner.map_or(Self::Network(NetworkFault::Tls), |error| Self::Tls(tls_sentence(error)))
+        tls_fault(error).map_or(Self::Network(NetworkFault::Tls), Self::Tls)
     }
 
     pub(super) fn outcome(&self) -> Outcome {
@@ -55,6 +54,11 @@ impl Fault {
     }
 }
 
+/// What is wrong with the TLS under a connection, if that is what broke it.
+pub(super) fn tls_fault(error: &io::Error) -> Option<&'static str> {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()).map(tls_sentence)
+}
+
 fn tls_sentence(error: &TlsError) -> &'static str {
     match error {
         TlsError::InvalidCertificate(fault) => match fault {
@@ -72,6 +76,12 @@ fn tls_sentence(error: &TlsError) -> &'static str {
             _ => "the certificate does not hold",
         },
         TlsError::PeerIncompatible(_) => "no common version or cipher",
+        TlsError::AlertReceived(AlertDescription::CertificateRequired) => {
+            "the server demands a certificate of the client"
+        }
+        TlsError::AlertReceived(
+            AlertDescription::ProtocolVersion | AlertDescription::InsufficientSecurity,
+        ) => "no common version or cipher",
         TlsError::AlertReceived(_) => "the server refused the handshake",
         _ => "the server does not speak TLS as it should",
     }

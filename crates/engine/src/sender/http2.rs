@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::connection::MAX_HEAD;
-use super::stream::{Allowance, Stream};
+use super::stream::{Allowance, Breach, Stream};
 
 /// What a peer may send on one stream before we read it: as much as we ever read of a body.
 const STREAM_WINDOW: u32 = 64 * 1024;
@@ -41,6 +41,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub(super) struct Http2 {
     requests: http2::SendRequest<Pieces>,
     allowance: Allowance,
+    breach: Breach,
     carried: Arc<AtomicU32>,
     /// Nothing is ever sent by it: the connection's task sees when all of them are gone.
     _user: mpsc::Sender<Infallible>,
@@ -50,7 +51,7 @@ pub(super) struct Http2 {
 
 impl Http2 {
     pub(super) async fn open(stream: Stream) -> hyper::Result<Self> {
-        let allowance = stream.allowance();
+        let (allowance, breach) = (stream.allowance(), stream.breach());
         allowance.extend(); // the greeting comes before the first request
         let (crew, dismissal) = watch::channel(());
         let mut settings = http2::Builder::new(Crew(dismissal));
@@ -64,7 +65,7 @@ impl Http2 {
         drop(settings); // it counts as one of the crew
         let (user, users) = mpsc::channel(1);
         tokio::spawn(drive(driver, users, crew));
-        Ok(Self { requests, allowance, carried: Arc::default(), _user: user, body: Weak::new() })
+        Ok(Self { requests, allowance, breach, carried: Arc::default(), _user: user, body: Weak::new() })
     }
 
     pub(super) async fn exchange(
@@ -81,6 +82,11 @@ impl Http2 {
     /// Whether the peer has sent more than any answer has.
     pub(super) fn is_flooded(&self) -> bool {
         self.allowance.is_spent()
+    }
+
+    /// What broke the TLS under it, if anything did.
+    pub(super) fn breach(&self) -> Option<&'static str> {
+        self.breach.sentence()
     }
 
     /// Whether more requests may follow. Not where ours was answered before it was taken: what is left of it stays with the

@@ -11,7 +11,7 @@ use tidegate_store::event::{Body, Message};
 use super::endpoint::Endpoint;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain");
 
 /// What a payload is sent as, where it is sent as it is. A type that was checked when it came in, so one that cannot
 /// stand in a header is not expected; the payload's own form stands in for it.
@@ -117,9 +117,9 @@ mod tests {
         for (body, expected) in [
             (Body::Json, "application/json"),
             (Body::JsonAs("application/cloudevents+json".into()), "application/cloudevents+json"),
-            (Body::Text(None), "text/plain; charset=utf-8"),
+            (Body::Text(None), "text/plain"),
             (Body::Text(Some("text/csv".into())), "text/csv"),
-            (Body::Text(Some("text/csv\r\nx: y".into())), "text/plain; charset=utf-8"),
+            (Body::Text(Some("text/csv\r\nx: y".into())), "text/plain"),
         ] {
             assert_eq!(content_type(&body), expected);
         }

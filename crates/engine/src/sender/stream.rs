@@ -2,13 +2,15 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+
+use super::fault::tls_fault;
 
 /// What a peer may send for one request: twice the largest head and what is read of a body. Interim answers, pings and
 /// settings are no part of either, and nothing else bounds them but time.
@@ -42,10 +44,22 @@ impl Allowance {
     }
 }
 
+/// What broke the TLS under a connection. In TLS 1.3 a server refuses us when our side of the handshake is over, and the
+/// protocol above tells no more of it than that the connection broke. Shared as the allowance is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Breach(Arc<OnceLock<&'static str>>);
+
+impl Breach {
+    pub(super) fn sentence(&self) -> Option<&'static str> {
+        self.0.get().copied()
+    }
+}
+
 /// What the peer says, counted.
 pub(super) struct Stream {
     bytes: Bytes,
     allowance: Allowance,
+    breach: Breach,
 }
 
 /// One of the two, so that a kept connection has one type.
@@ -56,15 +70,23 @@ enum Bytes {
 
 impl Stream {
     pub(super) fn plain(stream: TcpStream) -> Self {
-        Self { bytes: Bytes::Plain(stream), allowance: Allowance::default() }
+        Self { bytes: Bytes::Plain(stream), allowance: Allowance::default(), breach: Breach::default() }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>) -> Self {
-        Self { bytes: Bytes::Tls(Box::new(stream)), allowance: Allowance::default() }
+        Self {
+            bytes: Bytes::Tls(Box::new(stream)),
+            allowance: Allowance::default(),
+            breach: Breach::default(),
+        }
     }
 
     pub(super) fn allowance(&self) -> Allowance {
         self.allowance.clone()
+    }
+
+    pub(super) fn breach(&self) -> Breach {
+        self.breach.clone()
     }
 }
 
@@ -79,6 +101,12 @@ impl AsyncRead for Stream {
         let came = buf.filled().len() - before;
         match read {
             Poll::Ready(Ok(())) if came > 0 => Poll::Ready(this.allowance.take(came)),
+            Poll::Ready(Err(error)) => {
+                if let Some(sentence) = tls_fault(&error) {
+                    let _first = this.breach.0.set(sentence);
+                }
+                Poll::Ready(Err(error))
+            }
             other => other,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tidegate_core::delivery::{Delivery, Priority, Status};
+use tidegate_core::delivery::{Delivery, OwnTime, Priority, Status};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{LaneState, LastStop};
 use tidegate_core::order::Ordering;
@@ -12,6 +12,7 @@ use tidegate_core::policy::Policy;
 use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
 use tidegate_core::refill::Refill;
 use tidegate_core::settle::Incoming;
+use tidegate_core::time::Millis;
 use tidegate_engine::dispatcher::{AccountNo, Dispatcher, Input, LaneId};
 
 use super::node::{FAILED, Node, OK, one_at_a_time, ordered};
@@ -68,6 +69,34 @@ fn a_retry_that_was_left_to_the_store_is_found_there() {
     assert_eq!(node.take_sent(), [id], "after {} refills", node.refills);
 }
 
+/// Goal: what is hastened, and finds no room, is found in the store, however late its commit is.
+/// Method: more are hastened than a lane has room for, while a refill is on its way that was read before: in it they wait for
+/// their own time, too many for it to show them all.
+#[test]
+fn what_was_hastened_and_left_to_the_store_is_found_there() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    node.publish(lane);
+    (node.late, node.slow_refills) = (Some(vec![]), true);
+    let own_time = |node: &Node| Status::RetryScheduled {
+        at: node.now.wall + Millis::days(365),
+        reason: OwnTime::RetryBackoff,
+    };
+    for _ in 0..300 {
+        let mut delivery = node.in_store(lane, |_| {});
+        delivery.status = own_time(&node);
+        node.step(Input::Hasten { lane, delivery: Box::new(delivery) });
+    }
+    node.step(Input::Behind { lane });
+    let asked = node.refills;
+    node.step(Input::Refilled { lane, refill: Refill::default() });
+    assert_eq!(node.refills, asked, "not before the store has them");
+    for (lane, mark) in node.late.take().unwrap() {
+        node.step(Input::Saved { lane, mark });
+    }
+    assert_eq!(node.refills, asked + 1, "it looks again");
+}
+
 /// Whoever wants something of a delivery has read it before, and it may have been sent and have ended since.
 #[test]
 fn what_ended_after_it_was_read_is_not_sent_again() {
@@ -92,7 +121,7 @@ fn what_is_more_urgent_and_only_in_the_store_goes_first() {
     let lane = node.lane(one_at_a_time());
     node.slow_refills = true;
     let urgent: Vec<_> =
-        (0..40).map(|_| node.publish_as(lane, |event| event.priority = Priority::CRITICAL)).collect();
+        (0..300).map(|_| node.publish_as(lane, |event| event.priority = Priority::CRITICAL)).collect();
     let bulk = node.publish_as(lane, |event| event.priority = Priority::BULK);
     let first = node.drain(lane);
     assert!(urgent.starts_with(&first) && first.len() < urgent.len(), "{first:?}");

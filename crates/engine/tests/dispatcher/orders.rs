@@ -107,6 +107,22 @@ fn one_that_is_put_aside_is_dead_without_an_attempt_and_its_line_goes_on_or_halt
     }
 }
 
+/// An attempt that was not made after all is none: nothing is written, and the delivery keeps its turn.
+#[test]
+fn one_that_was_not_sent_asks_its_gates_again() {
+    let mut node = Node::new(10);
+    let lane = node.lane(ordered(Ordering::Fifo));
+    let (first, second) = (node.publish(lane), node.publish(lane));
+    assert_eq!(node.take_sent(), [first]);
+    node.step(Input::NotSent { lane, delivery: first });
+    assert_eq!((node.take_sent(), node.settled.len()), (vec![first], 0));
+    node.answer(lane, first, OK);
+    assert_eq!((node.take_sent(), node.settled[0].attempts_made), (vec![second], 1));
+    node.withdraw(lane, second);
+    node.step(Input::NotSent { lane, delivery: second });
+    assert_eq!(node.status(second), Some(WITHDRAWN));
+}
+
 #[test]
 fn one_that_is_put_aside_after_it_was_withdrawn_is_withdrawn() {
     let mut node = Node::new(10);
@@ -319,4 +335,22 @@ fn a_lane_knows_of_a_fresh_delivery_that_it_cannot_make_it() {
     let machine = node.dispatcher.lane(lane);
     let doomed = [short, long].map(|delivery| machine.explain(node.now, &delivery).will_expire());
     assert_eq!(doomed, [true, false]);
+}
+
+/// A person who says "now" wants to see whether it works: also where everything waits for its next try.
+#[test]
+fn retry_now_sends_the_oldest_retry_where_nothing_else_is_due() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    let first = node.publish(lane);
+    let retry_after = Millis::hours(1);
+    node.answer(lane, first, Outcome::Unavailable { retry_after });
+    node.take_sent();
+    node.step(Input::Command { lane, command: Command::RetryNow });
+    assert_eq!(node.take_sent(), [first], "it does not wait for the hour that they asked for");
+    node.answer(lane, first, Outcome::Success { status: 200 });
+    let later = in_an_hour(&node);
+    node.publish_as(lane, later);
+    node.step(Input::Command { lane, command: Command::RetryNow });
+    assert_eq!(node.take_sent(), [], "what its publisher has scheduled is no retry");
 }

@@ -1,5 +1,6 @@
 //! Names and addresses: what is resolved is vetted, what is refused is never dialled.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use tidegate_core::dial::{Guard, Host};
@@ -94,6 +95,49 @@ async fn no_such_name_and_no_verdict_are_told_apart() {
     }
 }
 
+/// Goal: an answer as long as one can be costs no more than its bytes, and is judged to its last address.
+/// Method: the answer is cut off by UDP and whole by TCP: a thousand addresses, and as many as 64 KiB hold.
+#[tokio::test]
+async fn an_answer_of_thousands_of_addresses_is_vetted_whole_and_cut_to_four() {
+    let (well, inside) = (Ipv4Addr::new(127, 0, 0, 9), Ipv4Addr::new(10, 0, 0, 1));
+    let names = NameServer::start(vec![
+        ("thousand.example", Say::Many(999, well)),
+        ("huge.example", Say::Many(4_089, well)),
+        ("spoilt.example", Say::Many(4_089, inside)),
+    ])
+    .await;
+    let resolver = names.resolver(loopback());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let found = async |name: &str| resolver.resolve(&Host::Name(name.to_owned()), deadline).await;
+    assert_eq!(found("thousand.example").await.map(|found| found.len()), Ok(4));
+    assert_eq!(found("huge.example").await.map(|found| found.len()), Ok(4));
+    assert_eq!(found("spoilt.example").await, Err(ResolveFault::Blocked), "the last of 4,090 counts");
+    assert!(names.asked_by_tcp() >= 3, "{}", names.asked_by_tcp());
+}
+
+/// Goal: names that stand for each other end at once, as a fault of the name and not of the name server.
+#[tokio::test]
+async fn names_that_stand_for_each_other_are_no_name() {
+    let names = NameServer::start(vec![
+        ("one.example", Say::Alias("other.example")),
+        ("other.example", Say::Alias("one.example")),
+        ("itself.example", Say::Alias("itself.example")),
+        ("alias.example", Say::Alias("real.example")),
+        ("real.example", Say::Addresses(vec!["127.0.0.1"])),
+    ])
+    .await;
+    let resolver = names.resolver(loopback());
+    let began = Instant::now();
+    let found = async |name: &str| {
+        resolver.resolve(&Host::Name(name.to_owned()), began + Duration::from_secs(10)).await
+    };
+    assert_eq!(found("one.example").await, Err(ResolveFault::NameNotFound));
+    assert_eq!(found("itself.example").await, Err(ResolveFault::NameNotFound));
+    assert_eq!(found("alias.example").await.map(|found| found.len()), Ok(1));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(names.asked() < 100, "{}", names.asked());
+}
+
 #[tokio::test]
 async fn a_hanging_name_server_ends_at_the_deadline() {
     let names = NameServer::start(vec![("hangs.example", Say::Nothing)]).await;
@@ -117,6 +161,19 @@ async fn localhost_and_an_ipv6_literal_are_reached() {
     let server = Server::start_at("[::1]:0", |_| status(200, "")).await;
     assert_eq!(attempt(&server.url("/")).await.report.outcome, DONE);
     assert!(server.seen()[0].contains(&format!("host: [::1]:{}\r\n", server.address.port())));
+}
+
+/// The resolver answers this name with both loopback addresses by itself: an operator may have allowed one of them.
+#[tokio::test]
+async fn localhost_is_reached_where_one_of_its_addresses_is_allowed() {
+    let server = Server::start(|_| status(200, "")).await;
+    let url = format!("http://localhost:{}/", server.address.port());
+    for (range, expected) in [("127.0.0.0/8", DONE), ("10.0.0.0/8", Outcome::Blocked)] {
+        let resolver = Resolver::system(Guard::new(vec![range.parse().unwrap()])).unwrap();
+        let answer =
+            Sender::new(SenderConfig::new(resolver)).send(&Pool::default(), request(settings(&url))).await;
+        assert_eq!(answer.report.outcome, expected, "{range}");
+    }
 }
 
 #[tokio::test]

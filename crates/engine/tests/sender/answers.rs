@@ -1,8 +1,12 @@
 //! What each answer becomes.
 
+use std::time::Duration;
+
 use tidegate_core::outcome::{NetworkFault, Outcome};
 use tidegate_core::time::Millis;
 use tidegate_engine::sender::{Pool, Request, Sender, SenderConfig};
+
+use tokio::time::timeout;
 
 use crate::kit::{attempt, config, request, sender, settings};
 use crate::server::{Server, Step, status, write};
@@ -90,12 +94,48 @@ async fn what_came_of_a_body_is_kept_where_the_rest_does_not_come() {
     }
 }
 
+/// Goal: an outcome takes effect when the head is complete, or soon after: a body that does not come holds up neither a throttle
+/// nor a retry.
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    for (status, bound) in [("429 Slow", 400), ("503 Busy", 900), ("500 Broken", 900)] {
+        let head = format!("HTTP/1.1 {status}\nretry-after: 30\ncontent-length: 50\n\nhalf");
+        let server = Server::start(move |_| vec![write(&head), Step::Hang]).await;
+        let request = Request { timeout: Millis::seconds(20), ..request(settings(&server.url("/"))) };
+        let answer = timeout(Duration::from_millis(bound), sender().send(&Pool::default(), request)).await;
+        assert_eq!(answer.expect("it is answered soon").response_body, "half", "{status}");
+    }
+}
+
+/// Goal: nobody makes us unpack anything. Method: bodies that any decoder takes, and what says that it was packed several
+/// times; each is kept as it came.
 #[tokio::test]
 async fn a_body_is_never_decompressed() {
-    let body = "\u{1}not gzip at all";
-    let head = format!("HTTP/1.1 500 Said\ncontent-encoding: gzip\ncontent-length: {}\n\n{body}", body.len());
-    let server = Server::start(move |_| vec![write(&head)]).await;
-    assert_eq!(attempt(&server.url("/")).await.response_body, body);
+    let gzip = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xcbH\xcd\xc9\xc9\x07\0\x86\xa6\x106\x05\0\0\0".as_slice();
+    let brotli = b"\x0b\x02\x80hello\x03".as_slice();
+    let zstd = b"\x28\xb5\x2f\xfd\x20\x05\x29\0\0hello".as_slice();
+    for (encoding, body) in [
+        ("gzip", gzip),
+        ("br", brotli),
+        ("zstd", zstd),
+        ("deflate", b"\x78\x9c\xcbH\xcd\xc9\xc9\x07\0\x06\x2c\x02\x15"),
+        ("gzip, gzip, gzip", gzip),
+        ("br, zstd, gzip", brotli),
+        ("gzip\ncontent-encoding: zstd", zstd),
+        ("gzip", b"\x01not gzip at all"),
+    ] {
+        for status in ["200 Said", "500 Said"] {
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 {status}\ncontent-encoding: {encoding}\ncontent-length: {length}\n\n");
+            let server = Server::start(move |_| vec![write(&head), Step::Write(body.to_vec())]).await;
+            let sender = Sender::new(SenderConfig { keep_success_bodies: true, ..config() });
+            let answer = sender.send(&Pool::default(), request(settings(&server.url("/")))).await;
+            assert_eq!(answer.response_body, body, "{encoding}, {status}");
+            assert_eq!(server.seen()[0].matches("accept-encoding").count(), 1);
+            assert!(server.seen()[0].contains("accept-encoding: identity\r\n"), "{}", server.seen()[0]);
+        }
+    }
 }
 
 #[tokio::test]

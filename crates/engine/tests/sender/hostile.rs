@@ -8,7 +8,7 @@ use tidegate_engine::sender::{Answer, Pool};
 use tokio::time::{Instant, timeout};
 
 use crate::kit::{attempt, request, sender, settings, until};
-use crate::server::{Server, Step, silent, write};
+use crate::server::{Server, Step, full, silent, write};
 
 /// Well above any timeout here: whatever lasts so long hangs.
 const BOUND: Duration = Duration::from_secs(8);
@@ -36,6 +36,17 @@ async fn silence_ends_at_the_deadline_and_the_connection_is_closed() {
     until("the connection is closed", || server.closed() == 1).await;
     let never_accepted = silent().await;
     assert_timeout(&within(&format!("http://{never_accepted}/"), 100).await.0, 100);
+}
+
+/// Goal: where the first packet is dropped, as behind a firewall, the deadline ends it.
+#[tokio::test]
+async fn a_dropped_first_packet_ends_at_the_deadline() {
+    let full = full();
+    let (answer, took) = within(&format!("http://{}/", full.address), 300).await;
+    assert_timeout(&answer, 300);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let (answer, _) = within(&format!("https://{}/", full.address), 300).await;
+    assert_timeout(&answer, 300);
 }
 
 #[tokio::test]

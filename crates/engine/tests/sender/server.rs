@@ -149,3 +149,26 @@ pub(crate) async fn silent() -> SocketAddr {
     });
     address
 }
+
+/// A port whose first packets are dropped: its queue of connections is full, and stays so for as long as this is kept.
+pub(crate) struct Full {
+    pub(crate) address: SocketAddr,
+    _listener: socket2::Socket,
+    _waiting: Vec<socket2::Socket>,
+}
+
+pub(crate) fn full() -> Full {
+    use socket2::{Domain, Socket, Type};
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    loop {
+        let guest = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        if guest.connect_timeout(&address, std::time::Duration::from_millis(100)).is_err() {
+            return Full { address: address.as_socket().unwrap(), _listener: listener, _waiting: waiting };
+        }
+        waiting.push(guest);
+    }
+}

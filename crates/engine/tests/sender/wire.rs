@@ -115,7 +115,7 @@ async fn a_text_goes_out_as_text() {
         sent(|settings| Request { message: message("plain words", Body::Text(None)), ..request(settings) })
             .await;
     assert!(request.ends_with("\n\nplain words"));
-    assert_eq!(values(&request, "content-type"), ["text/plain; charset=utf-8"]);
+    assert_eq!(values(&request, "content-type"), ["text/plain"]);
 }
 
 #[test]

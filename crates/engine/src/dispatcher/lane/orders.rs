@@ -65,7 +65,12 @@ impl Lane {
                 self.state.health.forget();
             }
             Command::Resume { skip_head } => self.resume(now, skip_head, effects),
-            Command::RetryNow => self.state.retry_now(now.wall),
+            Command::RetryNow => {
+                self.state.retry_now(now.wall);
+                if let Some(first) = self.queue.first_retry() {
+                    self.hasten(now, first, effects);
+                }
+            }
             Command::Retire => return self.retire(now, effects),
         }
         effects.push(Effect::SaveLane { lane: self.id });
@@ -126,6 +131,7 @@ impl Lane {
         if delivery.status != Status::Queued {
             delivery.status = Status::Queued;
             self.store(delivery.clone(), None, effects);
+            self.unsaved.iter_mut().last().expect("just stored").hastened = true;
         }
         self.queue.insert(delivery, &self.policy, now.wall);
     }

@@ -1,7 +1,7 @@
 //! How a lane's window is filled again from the store.
 //!
-//! The lane asks once and waits for the answer. What it leaves to the store in the meantime, and what it has under way, the
-//! answer may not know of: the one is noted, the other recognised.
+//! The lane asks once and waits for the answer, which may be older than what happened meanwhile. So the lane notes where it has
+//! left deliveries to the store since it asked (`Left`), and skips rows of deliveries that are in flight or were just settled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +22,14 @@ pub(super) enum RefillState {
     Asked(Left),
 }
 
-/// Where something was left to the store.
+/// The parts from which something was left to the store since the refill was asked for.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     pub(super) shelves: BTreeSet<Group>,
     pub(super) lines: BTreeSet<Line>,
     pub(super) other_lines: BTreeSet<Group>,
     pub(super) timed_from: Option<Timestamp>,
-    /// In lines that were not here: any line of the answer may be one of them.
+    /// Something was left in lines that were not here: any line of the answer may have more.
     pub(super) in_any_line: bool,
 }
 
@@ -64,7 +64,7 @@ impl Queue {
             && self.shelves.iter().any(|(group, shelf)| group.priority < priority && dry(shelf))
     }
 
-    /// How much a refill may bring, with `out` deliveries of which the store does not know that they are under way.
+    /// How much to ask for. `out`: deliveries that are under way and that the store may still show as waiting.
     pub(in crate::dispatcher) const fn wanted(&self, out: usize) -> Wanted {
         Wanted {
             per_shelf: self.room + out,
@@ -81,8 +81,9 @@ impl Queue {
         }
     }
 
-    /// Takes in what the store found. `known` tells which deliveries are under way or settled, but not yet stored so. A
-    /// line of such a one that is not here must wait: what the store showed of it is older than what became of its head.
+    /// Takes in what the store found. `known` says which deliveries are in flight, or settled without a confirmed commit: the
+    /// store's rows of these are outdated and skipped. If the line of such a delivery is not in memory, the whole line is
+    /// skipped and asked for again: the store does not know yet what became of its head.
     pub(in crate::dispatcher) fn refilled(
         &mut self,
         refill: Refill,
@@ -140,7 +141,8 @@ impl Queue {
         self.timed_from = earliest(self.timed_from, more.timed_from);
     }
 
-    /// What is here may not be all: ask, at the next look. Until then what comes must not pass by what is not known.
+    /// The store may have deliveries that are not here: ask at the next look. Until then a new delivery of a line does not go
+    /// ahead of earlier ones that may be in the store.
     pub(in crate::dispatcher) fn look_again(&mut self) {
         self.timed_from = Some(Timestamp::MIN);
         self.expect_more_of_lines();
