@@ -90,7 +90,7 @@ fn a_bad_field_is_named_with_its_value_and_what_is_allowed() {
         ),
         (
             "permanent_statuses = [-1]",
-            "line 7: `destination[0].permanent_statuses[0]` is -1; allowed: 400 to 599, but not 410 and 429",
+            "line 7: `destination[0].permanent_statuses[0]` is -1; allowed: 400 to 599, but not 429",
         ),
         (
             "behaviour = { latency = { median_ms = 5, sgma = 1 } }",
@@ -155,8 +155,8 @@ fn a_bad_field_is_named_with_its_value_and_what_is_allowed() {
         ),
         (
             "permanent_statuses = [422, 429]",
-            "line 7: `destination[0].permanent_statuses[1]` is 429; allowed: 400 to 599, but not 410 and 429, \
-             which have a meaning of their own",
+            "line 7: `destination[0].permanent_statuses[1]` is 429; allowed: 400 to 599, but not 429, \
+             which is about the pace and not about the event",
         ),
         (
             "delivery_schedule = { timezone = \"Mars/Base\", quiet_start = \"00:00\", quiet_end = \"06:00\" }",
