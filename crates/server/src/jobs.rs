@@ -3,7 +3,7 @@
 //!
 //! Each job is a task of its own with a budget of its own. Its progress is committed with its work, so it goes on after a
 //! restart where it was. A replay never crowds out live traffic: its deliveries are bulk, they come in at a bounded rate,
-//! and only so many of them are open at a time.
+//! and a bounded number of them is open at a time.
 
 mod clear;
 mod pace;

@@ -39,9 +39,10 @@ use crate::jobs::{self, Jobs};
 use crate::policy::Compiler;
 use crate::secrets::Secrets;
 
-/// Threads that read the store: lists and looks of people, never the path of an event.
-const READERS: usize = 4;
-/// Calls that are under way when the server stops get so long to end.
+/// Threads that read the store for people (lists, looks), and as many that read it for deliveries (backlog for lanes, messages
+/// that are no longer in memory): neither stands in the other's way.
+const READERS: usize = 2;
+/// How long calls that are under way when the server stops have to end.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// Runs until it is told to stop.
@@ -84,10 +85,9 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let server = http::Server::new(listener, dashboard::beside(api::router(app.clone()), app), &config)?;
     let left = tokio::select! {
         left = server.run(signals.stop()) => left,
-        // What is acknowledged is safe; only a fresh start finds out what else is.
-        why = engine.store().broken() => {
+        why = engine.broken() => {
             engine.blames_nobody();
-            anyhow::bail!("the store is broken: {why}. Start again: nothing acknowledged is lost")
+            anyhow::bail!(why)
         }
     };
     let _watching = leave.send(true);

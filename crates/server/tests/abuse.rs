@@ -4,6 +4,12 @@ mod kit;
 
 #[path = "abuse/accounts.rs"]
 mod accounts;
+#[path = "abuse/live.rs"]
+mod live;
+#[path = "abuse/slow.rs"]
+mod slow;
+#[path = "abuse/terminal.rs"]
+mod terminal;
 
 use std::collections::BTreeSet;
 
@@ -309,6 +315,39 @@ async fn no_header_is_smuggled_into_a_request() {
             let mut body = more;
             body["url"] = json!(receiver.url);
             server.post("/v1/destinations", body).await.expect_error(422, "invalid_field");
+        }
+    }
+}
+
+/// Goal: headers are few and short, whoever asks for more: what is sent with every request is kept in memory for each.
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_without_measure_are_refused() {
+    let server = Server::start(&[]).await;
+    let many = |count: usize| {
+        let headers: serde_json::Map<_, _> = (0..count).map(|n| (format!("x-{n}"), json!("v"))).collect();
+        json!({"custom_headers": headers})
+    };
+    let header = |name: &str, value: &str| json!({"type": "header", "name": name, "value": value});
+    let long = "v".repeat(64 * 1_024);
+    for (fields, status) in [
+        (many(32), 201),
+        (many(33), 422),
+        (many(1_000), 422),
+        (json!({"custom_headers": {"x-a": "v".repeat(4_096)}}), 201),
+        (json!({"custom_headers": {"x-a": long}}), 422),
+        (json!({"custom_headers": {format!("x-{long}"): "v"}}), 422),
+        (json!({"auth_config": header("x-a", &long)}), 422),
+        (json!({"auth_config": {"type": "bearer", "token": long}}), 422),
+    ] {
+        let mut body = fields.clone();
+        body["url"] = json!("https://example.com/");
+        let made = server.post("/v1/destinations", body).await;
+        assert_eq!(made.status, status, "{:.80}: {:.300}", fields.to_string(), made.text());
+        assert!(made.bytes.len() < 16 * 1_024, "an answer does not repeat what was too long");
+        if status == 422 {
+            server.post("/v1/destinations", json!({"url": "https://example.com/", "external_id": "d"})).await;
+            let changed = server.patch("/v1/destinations/d", fields).await;
+            assert_eq!(changed.status, 422, "{}", changed.text());
         }
     }
 }

@@ -45,7 +45,7 @@ fn number_from(name: &str, default: u64) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn whatever_fails_nothing_is_lost_and_every_bound_holds() {
     let Some(programs) = Postgres::programs() else {
-        println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
+        kit::skip(kit::NO_POSTGRES);
         return;
     };
     let (runs, first) = (number_from("XTASK_NEMESIS", RUNS), number_from("XTASK_SEED", 0));
@@ -67,7 +67,7 @@ async fn run(programs: &Path, seed: u64, long: bool) {
         if long { ALL.len() } else { 1 }
     );
     if faults.contains(&Kind::ClocksApart) && node::faketime().is_none() {
-        println!("  libfaketime is not installed: clocks stay together");
+        kit::skip("libfaketime is not installed: clocks stay together");
     }
     let began = now();
     let needs = Needs {

@@ -206,6 +206,27 @@ async fn event_types_and_routes_decide_terms_and_ways() {
         (&json!(1), &json!(2))
     );
     assert!(story["expires_at"].is_string());
+    let own = json!({"retry_policy": {"max_attempts": 2, "delays_seconds": [600]}});
+    server
+        .patch(&format!("/v1/destinations/{}", destination["id"].as_str().expect("a string")), own)
+        .await
+        .expect(200);
+    server.put("/v1/event-types/order.raised", json!({"max_attempts": 9})).await.expect(201);
+    let raised = publish(&server, json!({"event_type": "order.raised"})).await;
+    let raised = event(&server, &raised).await;
+    assert_eq!(raised["deliveries"][0]["max_attempts"], 9, "the type goes before the destination");
+    server.put("/v1/event-types/order.a", json!({})).await.expect(201);
+    let page = server.get("/v1/event-types?limit=2").await.expect(200);
+    assert_eq!(page["items"][1]["event_type"], "order.a");
+    assert_eq!(server.delete("/v1/event-types/order.a").await.status, 204);
+    let next =
+        format!("/v1/event-types?limit=2&cursor={}", page["next_cursor"].as_str().expect("there is more"));
+    let next = server.get(&next).await.expect(200);
+    assert_eq!(
+        (&next["items"][0]["event_type"], &next["next_cursor"]),
+        (&json!("order.raised"), &Value::Null)
+    );
+    assert_eq!(server.delete("/v1/event-types/order.raised").await.status, 204);
     let shown = server.get("/v1/event-types/order.*").await.expect(200);
     assert_eq!((&shown["event_type"], &shown["version"]), (&json!("order.*"), &json!(1)));
     let refused = server.put("/v1/event-types/order.*", json!({"schema": {}})).await;
@@ -306,6 +327,8 @@ async fn events_are_listed_by_status_destination_and_hold() {
         ] {
             let query = format!("{query}&limit={limit}");
             assert_eq!(listed(&query).await, expected, "{query}");
+            let counted = server.get(&format!("/v1/outbound-events?{query}&total=true")).await.expect(200);
+            assert_eq!(counted["total"], expected.len(), "{query}");
         }
     }
 

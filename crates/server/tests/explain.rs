@@ -292,3 +292,111 @@ async fn a_forecast_counts_tokens_from_when_it_opens_and_waits_for_the_last_retr
     .await;
     assert!(drained.duration_since(kit::wall()).as_secs() <= 7_200);
 }
+
+/// The words of a delivery's timeline, once it is delivered.
+async fn story(client: &Client, delivery: &str) -> Vec<String> {
+    until(secs(10), "it is delivered", async || {
+        client.get(delivery).await.expect(200)["status"] == "delivered"
+    })
+    .await;
+    let rows = async || {
+        let shown = client.get(delivery).await.expect(200);
+        let moments = shown["timeline"].as_array().expect("a list").clone();
+        let word = |moment: &Value| moment["status"].as_str().expect("a word").to_owned();
+        moments.iter().map(word).collect::<Vec<_>>()
+    };
+    // The log of holds is written with the next record.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    rows().await
+}
+
+/// Goal: the timeline tells of every wait of the delivery, however short, and of none that was another's.
+#[tokio::test]
+async fn a_timeline_has_all_waits_of_the_delivery_and_no_others() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let paused = make(&server, &receiver.url, json!({"event_types": ["paused"]})).await;
+    server.post(&format!("{paused}/pause"), json!({})).await.expect(200);
+    let held = publish(&server, "paused", json!({"event_type": "paused"})).await;
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    server.post(&format!("{paused}/resume"), json!({})).await.expect(200);
+    assert_eq!(story(&server, &held).await, ["queued", "paused", "success", "delivered"]);
+
+    let slow = Receiver::start(|_| Reply::status(200).after(Duration::from_millis(200))).await;
+    make(&server, &slow.url, json!({"event_types": ["ordered"], "ordering": "fifo"})).await;
+    publish(&server, "goes first", json!({"event_type": "ordered"})).await;
+    let second = publish(&server, "goes second", json!({"event_type": "ordered"})).await;
+    let told = story(&server, &second).await;
+    assert_eq!(told, ["queued", "order_blocked", "success", "delivered"]);
+
+    let rate = json!({"max_per_minute": 120, "burst_capacity": 1});
+    make(&server, &receiver.url, json!({"event_types": ["paced"], "rate_limit": rate})).await;
+    publish(&server, "takes the token", json!({"event_type": "paced"})).await;
+    let second = publish(&server, "waits for the next", json!({"event_type": "paced"})).await;
+    assert_eq!(story(&server, &second).await, ["queued", "rate_limited", "success", "delivered"]);
+
+    let all_day = json!({"timezone": "UTC", "quiet_start": "00:00", "quiet_end": "23:59"});
+    let other_half = json!({"timezone": "UTC", "quiet_start": "12:00", "quiet_end": "11:59"});
+    let night = if kit::wall().to_string().contains("T23:59") { other_half } else { all_day };
+    let quiet =
+        make(&server, &receiver.url, json!({"event_types": ["night"], "delivery_schedule": night})).await;
+    let held = publish(&server, "at night", json!({"event_type": "night"})).await;
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    server.patch(&quiet, json!({"delivery_schedule": null})).await.expect(200);
+    assert_eq!(story(&server, &held).await, ["queued", "quiet_hours", "success", "delivered"]);
+
+    let throttling = Receiver::start(|received| match received.attempt() {
+        1 => Reply::status(429).header("retry-after", "1"),
+        _ => Reply::status(200),
+    })
+    .await;
+    make(&server, &throttling.url, json!({"event_types": ["throttled"]})).await;
+    let told = story(&server, &publish(&server, "429", json!({"event_type": "throttled"})).await).await;
+    assert!(told.iter().any(|word| word == "throttled"), "{told:?}");
+    assert!(told.iter().all(|word| word != "retry_backoff"), "it used no attempt: {told:?}");
+
+    let slow = Receiver::start(|_| Reply::status(200).after(Duration::from_millis(400))).await;
+    make(&server, &slow.url, json!({"event_types": ["narrow"], "max_concurrency": 1})).await;
+    let first = publish(&server, "has the slot", json!({"event_type": "narrow"})).await;
+    let second = publish(&server, "waits for it", json!({"event_type": "narrow"})).await;
+    assert_eq!(story(&server, &second).await, ["queued", "at_capacity", "success", "delivered"]);
+    assert_eq!(story(&server, &first).await, ["queued", "success", "delivered"]);
+}
+
+/// A window for some types does not hold the destination, and is named as long as something waits for it.
+#[tokio::test]
+async fn a_window_for_some_types_is_among_what_holds() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let now = kit::wall().to_zoned(jiff::tz::TimeZone::UTC);
+    let hour = |hours: i64| {
+        now.checked_add(jiff::Span::new().hours(hours)).expect("a time").strftime("%H:00").to_string()
+    };
+    let window =
+        json!({"timezone": "UTC", "quiet_start": hour(-1), "quiet_end": hour(2), "applies_to": ["order.*"]});
+    let destination = make(&server, &receiver.url, json!({"delivery_schedule": window})).await;
+    assert_eq!(words(&server, &destination).await, ("active".to_owned(), vec![]));
+    publish(&server, "held", json!({})).await;
+    until(secs(5), "it is told", async || {
+        words(&server, &destination).await == ("active".to_owned(), vec!["quiet_hours".to_owned()])
+    })
+    .await;
+    publish(&server, "passes", json!({"event_type": "other"})).await;
+    until(secs(5), "another type goes", async || names(&receiver) == ["passes"]).await;
+}
+
+/// Every change of a delivery's state is told as it happens: accepted, sent, over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_tells_of_each_state() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    make(&server, &receiver.url, json!({})).await;
+    let watch = kit::Watch::start(&server).await;
+    publish(&server, "watched", json!({})).await;
+    let states = || {
+        let seen = watch.seen().into_iter().filter(|event| event["kind"] == "delivery");
+        seen.filter_map(|event| event["status"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    until(secs(5), "it is over", async || states().last().is_some_and(|state| state == "delivered")).await;
+    assert_eq!(states(), ["queued", "delivering", "delivered"]);
+}

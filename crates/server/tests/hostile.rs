@@ -46,6 +46,7 @@ async fn each_way_to_misbehave_has_its_outcome() {
         faults.extend(zoo.check(animal, EVENTS).await);
     }
     faults.extend(zoo.leaks().await);
+    faults.extend(zoo.busy().await);
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     zoo.server.get("/readyz").await.expect(200);
     let log = zoo.server.log();
@@ -76,6 +77,7 @@ async fn many_that_misbehave_do_the_others_no_harm() {
     healthy.serve(&zoo.server, well, pace).await;
     let alone = healthy.serve(&zoo.server, events, pace).await;
     let before = process::descriptors(pid).len();
+    let gauge = process::Gauge::of(pid);
 
     // In the short form all at once, in the long one as steadily as those of the healthy ones.
     let (at_once, every) = if measured { (2, millis(10)) } else { (200, Duration::ZERO) };
@@ -83,11 +85,11 @@ async fn many_that_misbehave_do_the_others_no_harm() {
     let trouble = tokio::spawn(trouble);
     let among = healthy.serve(&zoo.server, events, pace).await;
     trouble.await.expect("all were published");
-    let (descriptors, (memory, most)) = (process::descriptors(pid).len(), process::memory_mib(pid));
+    let (descriptors, (memory, most)) = (gauge.most(), process::memory_mib(pid));
     let (p99_alone, p99_among) = (percentile(&alone, 99), percentile(&among, 99));
     println!(
         "{count} destinations, {bad} of them bad; {events} events for the others: p50 {:?}, p99 {p99_alone:?} alone; \
-         p50 {:?}, p99 {p99_among:?} among them; {before} and then {descriptors} descriptors; {memory} MiB, {most} at most",
+         p50 {:?}, p99 {p99_among:?} among them; {before} descriptors and then {descriptors} at most; {memory} MiB, {most} at most",
         percentile(&alone, 50),
         percentile(&among, 50),
     );

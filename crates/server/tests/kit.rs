@@ -61,6 +61,17 @@ pub(crate) fn wall() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
+/// Says that a test cannot run here. Where all have to, as in `cargo xtask test`, that is a failure: one that was skipped would
+/// look like one that passed.
+#[expect(clippy::print_stdout, reason = "whoever runs it wants to know that it was skipped")]
+pub(crate) fn skip(why: &str) {
+    assert!(std::env::var_os("XTASK_MUST_RUN").is_none(), "it must run, and cannot: {why}");
+    println!("skipped: {why}");
+}
+
+/// What most of them need.
+pub(crate) const NO_POSTGRES: &str = "PostgreSQL is not installed (Debian: apt-get install postgresql)";
+
 /// Waits for a condition, and fails the test if it does not come true within the bound.
 pub(crate) async fn until<F>(bound: Duration, what: impl Display, mut condition: F)
 where

@@ -1,6 +1,5 @@
 //! From SQLite to PostgreSQL with the real binary: the server on the target answers as the one on the source did, and goes on
 //! where that ended. Without PostgreSQL there is nothing to test.
-#![expect(clippy::print_stdout, reason = "whoever runs it wants to know that it was skipped")]
 
 mod kit;
 
@@ -21,7 +20,7 @@ struct Target {
 impl Target {
     fn start() -> Option<Self> {
         let Some(programs) = Postgres::programs() else {
-            println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
+            kit::skip(kit::NO_POSTGRES);
             return None;
         };
         let postgres = Postgres::start(&programs);

@@ -57,9 +57,7 @@ impl Pooler {
 #[tokio::test]
 async fn two_nodes_work_through_a_pooler() {
     let (Some(programs), true) = (Postgres::programs(), Path::new(PGBOUNCER).exists()) else {
-        println!(
-            "skipped: PostgreSQL or PgBouncer is not installed (Debian: apt-get install postgresql pgbouncer)"
-        );
+        kit::skip("PostgreSQL or PgBouncer is not installed (Debian: apt-get install postgresql pgbouncer)");
         return;
     };
     let postgres = Postgres::start(&programs);

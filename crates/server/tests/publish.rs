@@ -4,7 +4,7 @@ mod kit;
 
 use bytes::Bytes;
 use http::Method;
-use kit::{Answer, Receiver, Reply, Server, secs, until};
+use kit::{Answer, Receiver, Reply, Server, millis, secs, until};
 use serde_json::{Value, json};
 use tidegate_core::time::{Millis, Timestamp};
 
@@ -256,4 +256,72 @@ async fn a_warning_names_what_makes_an_event_late() {
     let warning = late["warnings"][0].as_str().expect("its destination sleeps then");
     assert!(warning.contains("quiet hours"), "{warning}");
     assert_eq!(late["status"], "queued");
+}
+
+/// Goal: who asks again after a lost answer gets it, whatever has changed since.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_answered_as_the_first_time_where_the_request_would_be_refused_now() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let gone = destination(&server, &receiver.url, json!({})).await;
+    let keyed = server.with_header("idempotency-key", "lost");
+    let body = json!({"event_type": "a.b", "payload": 1, "destination_ids": [gone]});
+    let first = keyed.post("/v1/outbound-events", body.clone()).await.expect(202);
+    let batch = json!({"events": [body.clone()]});
+    let all = keyed.post("/v1/outbound-events/batch", batch.clone()).await.expect(202);
+    assert_eq!(server.delete(&format!("/v1/destinations/{gone}")).await.status, 204);
+    assert_eq!(keyed.post("/v1/outbound-events", body.clone()).await.expect(202), first);
+    assert_eq!(keyed.post("/v1/outbound-events/batch", batch).await.expect(202), all);
+    let other = server.with_header("idempotency-key", "another").post("/v1/outbound-events", body).await;
+    assert_eq!(other.expect_error(422, "invalid_field")["field"], "destination_ids[0]");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duplicate_is_answered_with_what_the_first_one_led_to() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let event = json!({"event_type": "a.b", "payload": 1, "external_event_id": "x"});
+    let first = server.post("/v1/outbound-events", event.clone()).await.expect(202);
+    assert_eq!((&first["status"], &first["routed"]), (&json!("delivered"), &json!(0)));
+    destination(&server, &receiver.url, json!({})).await;
+    let keyed = server.with_header("idempotency-key", "k");
+    let again = keyed.post("/v1/outbound-events", event.clone()).await.expect(202);
+    let expected =
+        json!({"id": first["id"], "status": "delivered", "routed": 0, "duplicate": true, "warnings": []});
+    assert_eq!(again, expected);
+    assert_eq!(keyed.post("/v1/outbound-events", event).await.expect(202), expected, "and so is its repeat");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_pause_what_expires_will_expire_and_what_is_due_is_queued() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let paused = destination(&server, &receiver.url, json!({})).await;
+    server.post(&format!("/v1/destinations/{paused}/pause"), json!({})).await.expect(200);
+    let event = json!({"event_type": "a.b", "payload": 1, "ttl_seconds": 600, "ordering_key": "dies"});
+    let warned = server.post("/v1/outbound-events", event).await.expect(202);
+    assert!(warned["warnings"][0].as_str().expect("a warning").contains("paused"), "{warned}");
+    let soon = (kit::wall() + millis(200)).to_string();
+    let event = json!({"event_type": "a.b", "payload": 1, "deliver_at": soon, "ordering_key": "due"});
+    server.post("/v1/outbound-events", event).await.expect(202);
+    until(secs(5), "its own time has come", async || {
+        let due = server.get("/v1/deliveries?ordering_key=due&status=queued").await.expect(200);
+        due["items"][0]["hold_reason"] == "paused"
+    })
+    .await;
+    let later =
+        json!({"event_type": "a.b", "payload": 1, "deliver_at": (kit::wall() + secs(600)).to_string()});
+    server.post("/v1/outbound-events", later).await.expect(202);
+    let told = server.get("/metrics").await.text();
+    assert!(told.contains("tidegate_held_deliveries{reason=\"paused\"} 2"), "{told}");
+    assert!(told.contains("tidegate_held_deliveries{reason=\"scheduled\"} 1"), "{told}");
+    let dies = server.get("/v1/deliveries?ordering_key=dies").await.expect(200);
+    assert_eq!(dies["items"][0]["will_expire"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_media_type_is_known_in_any_case() {
+    let server = Server::start(&[]).await;
+    let spelt = server.with_header("content-type", "Application/JSON; charset=UTF-8");
+    spelt.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await.expect(202);
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 #[tokio::test]
 async fn an_event_is_delivered_if_its_transaction_commits() {
     let Some(programs) = Postgres::programs() else {
-        println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
+        kit::skip(kit::NO_POSTGRES);
         return;
     };
     let postgres = Postgres::start(&programs);
@@ -44,7 +44,7 @@ async fn an_event_is_delivered_if_its_transaction_commits() {
 #[tokio::test]
 async fn two_nodes_keep_the_order_of_what_was_published_in_sql() {
     let Some(programs) = Postgres::programs() else {
-        println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
+        kit::skip(kit::NO_POSTGRES);
         return;
     };
     const EVENTS: usize = 60;

@@ -86,7 +86,7 @@ fn no_destination_reaches_the_network_within() {
     }
     let may = Command::new("unshare").args(["--net", "true"]).output();
     if !may.is_ok_and(|tried| tried.status.success()) {
-        println!("skipped: a network of its own takes root (unshare --net)");
+        kit::skip("a network of its own takes root (unshare --net)");
         return;
     }
     let itself = std::env::current_exe().expect("this test");

@@ -42,15 +42,15 @@ async fn list(
     Call { caller, query, .. }: Call<Viewer, ListQuery>,
 ) -> Result<axum::Json<Data<ListAnswer<EventTypeView>>>, ApiError> {
     let list = Cursor { list: "event_types", account: caller.account };
-    let params = query.page(list)?;
+    let (params, after) = query.page_by_name(list)?;
     let entries = app.catalogue.event_types(caller.account);
     let total = if params.total { Total::counted(entries.len() as u64) } else { Total::Unasked };
-    // By name, and names do not fit into a cursor: it counts.
-    let from = params.cursor.and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
-    let more = entries.len() > from.saturating_add(params.limit);
-    let items =
-        entries.iter().skip(from).take(params.limit).map(|entry| EventTypeView::new(&entry.row)).collect();
-    let next_cursor = more.then(|| list.encode((from + params.limit) as u128));
+    let rows = entries.iter().map(|entry| &entry.row);
+    let mut rest = rows.filter(|row| after.as_ref().is_none_or(|after| row.event_type > *after));
+    let page: Vec<_> = rest.by_ref().take(params.limit).collect();
+    let last = page.last().filter(|_| rest.next().is_some());
+    let next_cursor = last.map(|row| list.encode_name(&row.event_type));
+    let items = page.into_iter().map(EventTypeView::new).collect();
     Ok(ok(ListAnswer { items, next_cursor, total }))
 }
 

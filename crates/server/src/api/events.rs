@@ -31,7 +31,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ReadQuery {
-    /// So many of its deliveries at most: all of them if not said. `delivery_counts` counts all of them either way.
+    /// How many of its deliveries to tell at most: all of them if not said. `delivery_counts` counts all of them either way.
     deliveries: Option<u32>,
 }
 

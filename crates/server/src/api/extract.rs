@@ -7,6 +7,7 @@ mod objects;
 
 pub(crate) use objects::Objects;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -129,7 +130,7 @@ pub(crate) fn check_text(field: &str, text: &str, most: usize) -> Result<(), Api
 /// Refuses bodies that we would not understand. A missing type, and what `curl -d` sends, count as JSON.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     check_encoding(headers)?;
-    match media_type(headers) {
+    match media_type(headers).as_deref() {
         None | Some("application/json" | "application/x-www-form-urlencoded" | "text/plain") => Ok(()),
         Some(other) if other.starts_with("application/") && other.ends_with("+json") => Ok(()),
         Some(_) => Err(unsupported("the body must be application/json")),
@@ -149,10 +150,12 @@ fn unsupported(message: &str) -> ApiError {
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
 }
 
-/// The type of the body without its parameters; an empty one where it is no text.
-pub(crate) fn media_type(headers: &HeaderMap) -> Option<&str> {
+/// The type of the body without its parameters, in lower case; an empty one where it is no text.
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let value = headers.get(header::CONTENT_TYPE)?;
-    Some(value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim())
+    let name = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim();
+    let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    Some(if is_lower { Cow::Borrowed(name) } else { Cow::Owned(name.to_ascii_lowercase()) })
 }
 
 /// Reads a body of at most `limit` bytes, counted as they come.

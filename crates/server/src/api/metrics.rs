@@ -52,9 +52,12 @@ impl Gauge {
 /// What was seen of a lane.
 struct Seen {
     destination: DestinationNo,
+    queued: u64,
     inflight: u64,
     denied: u64,
     held: Option<(HoldReason, Timestamp)>,
+    /// What holds those that wait, and how many each.
+    by_reason: Vec<(HoldReason, u64)>,
 }
 
 /// Metrics for Prometheus.
@@ -66,12 +69,19 @@ struct Seen {
     )
 )]
 async fn show(State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
-    let look = app.engine.look(|view| {
-        let see = |(destination, lane): (DestinationNo, &tidegate_engine::dispatcher::Lane)| Seen {
-            destination,
-            inflight: lane.in_flight_count() as u64,
-            denied: lane.slots_denied(),
-            held: lane.held(),
+    let store = app.engine.store().clone();
+    let look = app.engine.look(move |view| {
+        let see = |(destination, lane): (DestinationNo, &tidegate_engine::dispatcher::Lane)| {
+            let inflight = lane.in_flight_count() as u64;
+            let queued = store.waiting(Of::Destination(destination)).deliveries.saturating_sub(inflight);
+            Seen {
+                destination,
+                queued,
+                inflight,
+                denied: lane.slots_denied(),
+                held: lane.held(),
+                by_reason: lane.held_by(queued).collect(),
+            }
         };
         // Each node tells of what it works.
         view.lanes().filter(|(no, _)| !view.is_elsewhere(*no)).map(see).collect::<Vec<_>>()
@@ -143,6 +153,11 @@ fn counters(app: &App, page: &mut Page) {
         status.stale,
     );
     page.counter(
+        "tidegate_refused_rows_total",
+        "Rows that the store could not hold: a fault of the server's own, told in its log.",
+        status.refused,
+    );
+    page.counter(
         "tidegate_cut_off_total",
         "Attempts that were cut off when the server stopped, a slot moved or the lease ended: they may be made twice.",
         metrics.cut_off.load(Relaxed),
@@ -170,22 +185,21 @@ fn gauges(app: &App, lanes: &[Seen], page: &mut Page) {
     let mut held = std::collections::BTreeMap::<&'static str, u64>::new();
     let mut all: Vec<(DestinationNo, Gauge)> = Vec::with_capacity(lanes.len());
     for seen in lanes {
-        let waiting = app.engine.store().waiting(Of::Destination(seen.destination)).deliveries;
-        let queued = waiting.saturating_sub(seen.inflight);
-        if let Some((reason, _)) = seen.held {
-            *held.entry(reason.word()).or_default() += queued;
+        for (reason, count) in &seen.by_reason {
+            *held.entry(reason.word()).or_default() += count;
         }
         let oldest = seen.held.map_or(0.0, |(_, since)| (now - since).as_secs_f64().max(0.0));
         all.push((
             seen.destination,
-            Gauge { queued, inflight: seen.inflight, denied: seen.denied, oldest_seconds: oldest },
+            Gauge {
+                queued: seen.queued,
+                inflight: seen.inflight,
+                denied: seen.denied,
+                oldest_seconds: oldest,
+            },
         ));
     }
-    page.head(
-        "tidegate_held_deliveries",
-        "gauge",
-        "Deliveries that wait behind a hold of their destination, by reason.",
-    );
+    page.head("tidegate_held_deliveries", "gauge", "Deliveries that are held, by reason.");
     for reason in HoldReason::ALL {
         let count = held.get(reason.word()).copied().unwrap_or(0);
         page.sample("tidegate_held_deliveries", &[("reason", reason.word())], count);

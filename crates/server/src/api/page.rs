@@ -18,8 +18,7 @@ pub(crate) const DEFAULT_LIMIT: usize = 25;
 pub(crate) const MAX_LIMIT: usize = 200;
 /// Above this a total is not counted out.
 pub(crate) const MAX_TOTAL: u64 = 10_000;
-/// Bytes of a cursor: the position, and a checksum over it, the list and the account.
-const POSITION: usize = 16;
+/// A cursor is a place in the list, and so many bytes of a checksum over it, the list and the account.
 const CHECK: usize = 8;
 
 /// The parameters of a list that has no others.
@@ -40,6 +39,11 @@ impl ListQuery {
     /// Checks it, for this list.
     pub(crate) fn page(&self, list: Cursor) -> Result<PageParams, ApiError> {
         PageParams::new(list, self.limit, self.cursor.as_deref(), self.total)
+    }
+    /// The same for a list by names: also the name after which the page begins.
+    pub(crate) fn page_by_name(&self, list: Cursor) -> Result<(PageParams, Option<String>), ApiError> {
+        let after = self.cursor.as_deref().map(|text| list.decode_name(text)).transpose()?;
+        Ok((PageParams::new(list, self.limit, None, self.total)?, after))
     }
 }
 
@@ -83,29 +87,48 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// The cursor for what comes after `position`.
     pub(crate) fn encode(self, position: u128) -> String {
-        let mut bytes = position.to_be_bytes().to_vec();
-        bytes.extend_from_slice(&self.check(position));
-        URL_SAFE_NO_PAD.encode(bytes)
+        self.seal(&position.to_be_bytes())
     }
 
     /// The position in a cursor that [`encode`](Self::encode) made for this list.
     pub(crate) fn decode(self, text: &str) -> Result<u128, ApiError> {
-        let refused = || ApiError::invalid("cursor", "`cursor` must be the `next_cursor` of this list");
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
-        let bytes: [u8; POSITION + CHECK] = bytes.try_into().map_err(|_| refused())?;
-        let (position, check) = bytes.split_at(POSITION);
-        let position = u128::from_be_bytes(position.try_into().map_err(|_| refused())?);
-        if self.check(position) == check { Ok(position) } else { Err(refused()) }
+        let position = self.open(text)?.try_into().map_err(|_| refused())?;
+        Ok(u128::from_be_bytes(position))
     }
 
-    fn check(self, position: u128) -> [u8; CHECK] {
+    /// The cursor for what comes after `name`, in a list by names.
+    pub(crate) fn encode_name(self, name: &str) -> String {
+        self.seal(name.as_bytes())
+    }
+
+    /// The name in a cursor that [`encode_name`](Self::encode_name) made for this list.
+    pub(crate) fn decode_name(self, text: &str) -> Result<String, ApiError> {
+        String::from_utf8(self.open(text)?).map_err(|_| refused())
+    }
+
+    fn seal(self, place: &[u8]) -> String {
+        URL_SAFE_NO_PAD.encode([place, &self.check(place)].concat())
+    }
+
+    fn open(self, text: &str) -> Result<Vec<u8>, ApiError> {
+        let mut bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
+        let length = bytes.len().checked_sub(CHECK).ok_or_else(refused)?;
+        let check = bytes.split_off(length);
+        if check == self.check(&bytes) { Ok(bytes) } else { Err(refused()) }
+    }
+
+    fn check(self, place: &[u8]) -> [u8; CHECK] {
         let mut hash = Sha256::new();
         hash.update(self.list);
         hash.update(self.account.0.to_be_bytes());
-        hash.update(position.to_be_bytes());
+        hash.update(place);
         let hash = hash.finalize();
         std::array::from_fn(|place| hash[place])
     }
+}
+
+fn refused() -> ApiError {
+    ApiError::invalid("cursor", "`cursor` must be the `next_cursor` of this list")
 }
 
 /// A page of a list.
@@ -138,6 +161,13 @@ impl Total {
     /// From a count that stops above [`MAX_TOTAL`].
     pub(crate) fn counted(count: u64) -> Self {
         if count > MAX_TOTAL { Self::Many } else { Self::Exactly(count) }
+    }
+    /// How many, if that was counted.
+    pub(crate) const fn number(self) -> Option<u64> {
+        match self {
+            Self::Exactly(count) => Some(count),
+            Self::Unasked | Self::Many => None,
+        }
     }
     fn is_unasked(&self) -> bool {
         *self == Self::Unasked

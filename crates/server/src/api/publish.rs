@@ -4,8 +4,9 @@
 //!   body ──► read (wire, payload) ──► build (routing, terms, deliveries) ──► warn ──► store.accept ──► answer
 //! ```
 //!
-//! The path of every event: the body is parsed once, its parts are borrowed, the payload stays the bytes that came in,
-//! and nothing is awaited but the body, the look of the engine at events that expire, and the commit.
+//! The path of every event: the body is parsed once, its parts are borrowed, and the payload stays the bytes that came in.
+//! Awaited are the body, a look of the engine at events that expire, and the commit; in a cluster also that the event's number
+//! is in the past on every node, and for a repeated `external_event_id` the event that came first.
 
 mod answer;
 mod build;
@@ -67,9 +68,16 @@ async fn publish(
     check_content_type(request.headers())?;
     let key = idempotency_key(request.headers())?;
     let body = read_body(request, app.config.max_event_bytes).await?;
-    let event = wire::read_event(&body)?;
-    let draft = Builder::new(&app, caller.account).draft(&event, &body)?;
-    accept(&app, &caller, vec![draft], key, &body, Shape::Single).await
+    let key = key.map(|key| keyed(&caller, Shape::Single, key, &body));
+    let draft = || {
+        let event = wire::read_event(&body)?;
+        Ok(vec![Builder::new(&app, caller.account).draft(&event, &body)?])
+    };
+    let answered = match draft() {
+        Ok(drafts) => accept(&app, &caller, drafts, key.clone(), Shape::Single).await,
+        Err(refused) => Err(refused),
+    };
+    or_first_answer(&app, key, answered).await
 }
 
 /// Publish up to 1,000 events: all of them, or none.
@@ -90,7 +98,7 @@ async fn publish_batch(
     Call { caller, .. }: Call<Publisher>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let lines = media_type(request.headers()) == Some(NDJSON);
+    let lines = media_type(request.headers()).as_deref() == Some(NDJSON);
     if lines {
         check_encoding(request.headers())?;
     } else {
@@ -98,8 +106,16 @@ async fn publish_batch(
     }
     let key = idempotency_key(request.headers())?;
     let body = read_body(request, app.config.max_batch_bytes).await?;
-    let parts = split(&body, lines)?;
-    let builder = Builder::new(&app, caller.account);
+    let key = key.map(|key| keyed(&caller, Shape::Batch, key, &body));
+    let answered = match draft_batch(&app, &caller, &body, lines) {
+        Ok(drafts) => accept(&app, &caller, drafts, key.clone(), Shape::Batch).await,
+        Err(refused) => Err(refused),
+    };
+    or_first_answer(&app, key, answered).await
+}
+
+fn draft_batch(app: &App, caller: &Caller, body: &Bytes, lines: bool) -> Result<Vec<Drafted>, ApiError> {
+    let builder = Builder::new(app, caller.account);
     let draft = |part: &[u8]| {
         let event = wire::read_event(part)?;
         if event.payload.get().len() > app.config.max_event_bytes {
@@ -108,12 +124,33 @@ async fn publish_batch(
         // One small payload must not keep the whole batch in memory.
         builder.draft(&event, &Bytes::new())
     };
-    let drafts = parts
-        .iter()
-        .enumerate()
-        .map(|(index, part)| draft(part).map_err(|error| error.within("events", index)));
-    let drafts = drafts.collect::<Result<Vec<_>, _>>()?;
-    accept(&app, &caller, drafts, key, &body, Shape::Batch).await
+    let parts = split(body, lines)?;
+    let drafts = parts.iter().enumerate();
+    drafts.map(|(index, part)| draft(part).map_err(|error| error.within("events", index))).collect()
+}
+
+fn keyed(caller: &Caller, shape: Shape, key: String, body: &Bytes) -> IdempotencyKey {
+    let (account, endpoint) = (caller.account, shape.endpoint());
+    IdempotencyKey { account, endpoint, key, body_hash: Sha256::digest(body).into() }
+}
+
+/// What is refused now may have been accepted the first time, before a quota was reached or a destination deleted: whoever
+/// asks again with the same key is told what was answered then.
+async fn or_first_answer(
+    app: &App,
+    key: Option<IdempotencyKey>,
+    answered: Result<Response, ApiError>,
+) -> Result<Response, ApiError> {
+    let (Some(key), true) = (key, answered.is_err()) else { return answered };
+    match app.engine.store().answered(key, app.engine.now().wall).await {
+        Ok(Some(Accepted::Again(bytes))) => Ok(again(bytes)),
+        Ok(_) | Err(_) => answered,
+    }
+}
+
+/// What was answered the first time.
+fn again(bytes: Vec<u8>) -> Response {
+    ([("idempotency-replayed", "true")], answer::json(bytes)).into_response()
 }
 
 /// The events of a batch, each still as its bytes.
@@ -137,8 +174,7 @@ async fn accept(
     app: &App,
     caller: &Caller,
     drafts: Vec<Drafted>,
-    key: Option<String>,
-    body: &Bytes,
+    key: Option<IdempotencyKey>,
     shape: Shape,
 ) -> Result<Response, ApiError> {
     let (events, mut answers): (Vec<NewEvent>, Vec<Published>) =
@@ -146,9 +182,6 @@ async fn accept(
     check_quota(app, caller.account, &events)?;
     let events = answer::warn(app, events, &mut answers).await?;
     let idempotency = key.map(|key| {
-        let endpoint = shape.endpoint();
-        let key =
-            IdempotencyKey { account: caller.account, endpoint, key, body_hash: Sha256::digest(body).into() };
         let answers = answers.clone();
         let render: tidegate_store::event::RenderAnswer =
             Box::new(move |items| answer::render(shape, answers.clone(), items));
@@ -169,12 +202,9 @@ async fn accept(
             let is_new = |index: usize| matches!(items.get(index), Some(Item::New(_)));
             let over = over.into_iter().filter(|(index, _)| is_new(*index)).map(|(_, over)| over);
             told::tell_over(app, caller.account, over);
-            count_first(app, caller, &items, &mut answers).await?;
             Ok(answer::json(answer::render(shape, answers, &items)))
         }
-        Accepted::Again(bytes) => {
-            Ok(([("idempotency-replayed", "true")], answer::json(bytes)).into_response())
-        }
+        Accepted::Again(bytes) => Ok(again(bytes)),
         Accepted::KeyReused => {
             let message = "this Idempotency-Key was used for another body: use a new key for a new request";
             Err(ApiError::invalid("Idempotency-Key", message).code("idempotency_key_reused"))
@@ -198,24 +228,6 @@ fn over((index, event): (usize, &NewEvent)) -> impl Iterator<Item = (usize, Over
     let over =
         event.deliveries.iter().filter_map(|(destination, delivery)| told::over(*destination, delivery));
     over.map(move |over| (index, over))
-}
-
-/// An event that was in already tells how many destinations it went to then.
-async fn count_first(
-    app: &App,
-    caller: &Caller,
-    items: &[Item],
-    answers: &mut [Published],
-) -> Result<(), ApiError> {
-    for (item, answer) in items.iter().zip(answers) {
-        if let Item::Duplicate(first) = item
-            && let Some(event) = app.engine.store().event(caller.account, *first).await?
-        {
-            answer.routed = event.routed;
-            answer.warnings.clear();
-        }
-    }
-    Ok(())
 }
 
 /// 429 where more would wait than the account may have.

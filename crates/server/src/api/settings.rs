@@ -37,10 +37,10 @@ pub(crate) struct SettingsView {
     /// Policies for destinations that say nothing.
     #[schema(value_type = DefaultsPatch)]
     defaults: Map<String, Value>,
-    /// Above so many waiting deliveries publishing answers 429; null: no limit.
+    /// Above this many waiting deliveries publishing answers 429; null: no limit.
     #[schema(required = true)]
     max_queued_events: Option<u64>,
-    /// Above so many bytes of waiting payloads publishing answers 429; null: no limit.
+    /// Above this many bytes of waiting payloads publishing answers 429; null: no limit.
     #[schema(required = true)]
     max_queued_bytes: Option<u64>,
     /// Whether nothing is sent.
@@ -69,11 +69,11 @@ pub(crate) struct SettingsPatch {
     #[serde(default)]
     #[schema(value_type = Option<DefaultsPatch>)]
     defaults: Change<DefaultsPatch>,
-    /// Above so many waiting deliveries publishing answers 429.
+    /// Above this many waiting deliveries publishing answers 429.
     #[serde(default)]
     #[schema(value_type = Option<u64>, minimum = 1)]
     max_queued_events: Change<u64>,
-    /// Above so many bytes of waiting payloads publishing answers 429.
+    /// Above this many bytes of waiting payloads publishing answers 429.
     #[serde(default)]
     #[schema(value_type = Option<u64>, minimum = 1)]
     max_queued_bytes: Change<u64>,

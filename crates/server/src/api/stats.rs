@@ -171,7 +171,7 @@ async fn show(
         hours: hours.iter().map(|hour| HourView::new(hour.start, &hour.tally, of_hour(hour.start))).collect(),
         minutes: minutes.iter().map(|beat| HourView::new(beat.start, &beat.tally, Some(beat))).collect(),
         minutes_since: now - Millis::new(app.engine.now().mono.as_millis()),
-        held: held(&app, &seen),
+        held: held(&seen),
         oldest_queued_at: if waiting.deliveries > inflight {
             oldest(&app, account, &seen).await?
         } else {
@@ -219,23 +219,24 @@ struct Seen {
     inflight: u32,
     /// What holds it, and since when.
     held: Option<(HoldReason, Timestamp)>,
+    /// What holds those that wait, and how many each.
+    by_reason: Vec<(HoldReason, u64)>,
 }
 
 async fn see(app: &App, account: AccountNo, destinations: Vec<DestinationNo>) -> Result<Vec<Seen>, ApiError> {
-    let see = |view: &View<'_>, no: DestinationNo| {
-        let lane = view.lane(no)?;
-        Some(Seen { no, inflight: view.in_flight_of(no), held: lane.held() })
+    let store = app.engine.store().clone();
+    let see = move |view: &View<'_>, no: DestinationNo| {
+        let (lane, inflight) = (view.lane(no)?, view.in_flight_of(no));
+        let queued = store.waiting(Of::Destination(no)).deliveries.saturating_sub(u64::from(inflight));
+        Some(Seen { no, inflight, held: lane.held(), by_reason: lane.held_by(queued).collect() })
     };
     let seen = survey::look_over(app, account, destinations, see).await?;
     Ok(seen.into_iter().flatten().collect())
 }
 
-fn held(app: &App, seen: &[Seen]) -> Vec<HeldView> {
+fn held(seen: &[Seen]) -> Vec<HeldView> {
     let mut all: Vec<HeldView> = Vec::new();
-    for lane in seen {
-        let Some((reason, _)) = lane.held else { continue };
-        let waiting = app.engine.store().waiting(Of::Destination(lane.no)).deliveries;
-        let deliveries = waiting.saturating_sub(u64::from(lane.inflight));
+    for (reason, deliveries) in seen.iter().flat_map(|lane| lane.by_reason.iter().copied()) {
         match all.iter_mut().find(|held| held.reason == reason.word()) {
             Some(held) => {
                 held.deliveries += deliveries;

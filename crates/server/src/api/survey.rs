@@ -1,7 +1,7 @@
 //! What must be read of each destination and is wanted of all of an account's: its oldest delivery, its success rate.
 //!
-//! Of a few destinations it is read when somebody asks. Of many it is read in the background while people look, into a sheet
-//! that the next ones find: which destinations come first may so be some seconds old, and what is shown of them never is.
+//! For a few destinations it is read when somebody asks. For many it is read in the background while people look, into a sheet
+//! that later calls use: so the order of the destinations may be some seconds old, but what is shown of each never is.
 //! Nothing here grows with what waits.
 
 use std::collections::HashMap;
@@ -60,8 +60,8 @@ impl Sheet {
         self.rows.get(&destination).copied().unwrap_or_default()
     }
 
-    /// Those of which something waits, the oldest first. None of them has had an older one since, unless it had waited for its
-    /// `deliver_at`.
+    /// Destinations with something waiting, the one with the oldest first. None has got an older delivery since, unless that
+    /// had waited for its `deliver_at`.
     pub(crate) fn waiting(&self) -> Vec<(Timestamp, DestinationNo)> {
         let waiting = self.rows.iter().filter_map(|(no, row)| Some((row.oldest_open?, *no)));
         let mut waiting: Vec<_> = waiting.collect();

@@ -28,10 +28,10 @@ pub(crate) struct SettingsDocument {
     /// Policies that destinations get which say nothing, in the words of a destination.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub(crate) defaults: serde_json::Map<String, serde_json::Value>,
-    /// Above so many waiting deliveries publishing answers 429.
+    /// Above this many waiting deliveries publishing answers 429.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_queued_events: Option<u64>,
-    /// Above so many bytes of waiting payloads, too.
+    /// Above this many bytes of waiting payloads, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_queued_bytes: Option<u64>,
     /// Whether anybody may read the event types.

@@ -101,7 +101,10 @@ impl Layers {
         let known: BTreeMap<String, String> =
             self.values.keys().map(|key| (variable(key), key.clone())).collect();
         for (name, value) in variables {
-            if !name.starts_with(PREFIX) || OTHER_VARIABLES.contains(&name.as_str()) {
+            if !name.starts_with(PREFIX)
+                || OTHER_VARIABLES.contains(&name.as_str())
+                || is_service_link(&name, &value)
+            {
                 continue;
             }
             match known.get(&name) {
@@ -141,6 +144,15 @@ impl Layers {
 /// The variable of a setting: `timeout.min` is `TIDEGATE_TIMEOUT_MIN`.
 fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "_").to_ascii_uppercase())
+}
+
+/// Kubernetes tells every container where a service called `tidegate` is, in variables that look like settings.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let rest = name.strip_prefix(PREFIX).unwrap_or(name);
+    rest.starts_with("SERVICE_HOST")
+        || rest.starts_with("SERVICE_PORT")
+        || rest.starts_with("PORT_")
+        || (rest == "PORT" && value.contains("://"))
 }
 
 /// Tables become dots.

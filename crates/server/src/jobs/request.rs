@@ -11,10 +11,14 @@ use utoipa::ToSchema;
 use crate::api::App;
 use crate::api::deliveries::query::{Asked, StatusWord};
 use crate::api::deliveries::replay::{ReplayBody, TtlWord};
+use crate::api::deliveries::search::Search;
 use crate::api::error::ApiError;
+use crate::auth::Caller;
 
 /// Replays that come in where nobody says how fast: 100 a second keep a lane busy without filling it.
 pub(crate) const DEFAULT_PER_MINUTE: u64 = 6_000;
+/// Deliveries that are counted out before a job begins.
+const MAX_COUNTED: u64 = 50_000;
 /// The fastest that can be asked for.
 const MAX_PER_MINUTE: u64 = 600_000;
 
@@ -117,6 +121,33 @@ impl JobRequest {
         self.within(app, account, kind, Timestamp::MAX).map(|_| ())
     }
 
+    /// How many deliveries fit it; `None`: too many to count. Of replays, those that were sent again since are among them.
+    pub(crate) async fn count(
+        &self,
+        app: &App,
+        caller: &Caller,
+        kind: JobKind,
+        asked_at: Timestamp,
+    ) -> Result<Option<u64>, ApiError> {
+        if let (JobKind::Cancellation, Some(status)) = (kind, self.filter.status) {
+            let search = Search::new(app, caller, &self.asked(), Some(status), None).await?;
+            return Ok(search.count(app, caller).await?.number());
+        }
+        let filter = self.within(app, caller.account, kind, asked_at)?;
+        Ok(app.engine.store().count_deliveries(caller.account, filter, MAX_COUNTED).await?)
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            under: "filter.",
+            destination_id: self.filter.destination_id.as_deref(),
+            event_type: self.filter.event_type.as_deref(),
+            from: self.filter.from.as_deref(),
+            to: self.filter.to.as_deref(),
+            ..Asked::default()
+        }
+    }
+
     /// The store's filter: what it concerns, and was accepted by the time it was asked for.
     pub(crate) fn within(
         &self,
@@ -125,15 +156,7 @@ impl JobRequest {
         kind: JobKind,
         asked_at: Timestamp,
     ) -> Result<DeliveryFilter, ApiError> {
-        let asked = Asked {
-            under: "filter.",
-            destination_id: self.filter.destination_id.as_deref(),
-            event_type: self.filter.event_type.as_deref(),
-            from: self.filter.from.as_deref(),
-            to: self.filter.to.as_deref(),
-            ..Asked::default()
-        };
-        let mut filter = asked.filter(app, account)?;
+        let mut filter = self.asked().filter(app, account)?;
         let latest = asked_at + Millis::new(1);
         filter.to = Some(filter.to.map_or(latest, |to| to.min(latest)));
         filter.stages = Some(match (kind, self.filter.status) {

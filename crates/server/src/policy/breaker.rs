@@ -16,13 +16,13 @@ pub(crate) struct BreakerDocument {
     /// Opens when at least this share of the window failed …
     #[schema(exclusive_minimum = 0, maximum = 1)]
     pub(crate) failure_ratio: f64,
-    /// … of at least so many attempts …
+    /// … and the window has at least this many attempts.
     #[schema(minimum = 1, maximum = 10_000)]
     pub(crate) min_attempts: u32,
-    /// … in the last so long.
+    /// How far back the window reaches.
     #[schema(minimum = 1, maximum = 3_600)]
     pub(crate) window_seconds: u32,
-    /// Opens after so many failures in a row, of at least two deliveries.
+    /// Opens after this many failures in a row, of at least two deliveries.
     #[schema(minimum = 1, maximum = 1_000)]
     pub(crate) consecutive_failures: u32,
     /// How long it stays open at first.

@@ -25,12 +25,20 @@ const LOOKS: u32 = 50;
 pub(super) async fn first_key(app: &App) -> anyhow::Result<Option<String>> {
     let accounts = app.catalogue.accounts();
     if accounts.iter().any(|account| !app.catalogue.keys(account.row.no).is_empty()) {
+        if let Some(key) = given_key()
+            && app.catalogue.key(&key::hash(&key)).is_none()
+        {
+            tracing::warn!(
+                "TIDEGATE_BOOTSTRAP_KEY is not used: there are keys here already, and it is none of them. \
+                 Use one of those, or another --data-dir for a new installation"
+            );
+        }
         return Ok(None);
     }
-    let (key, given) = match std::env::var("TIDEGATE_BOOTSTRAP_KEY") {
-        Ok(key) if key::is_well_formed(&key) => (key, true),
-        Ok(_) => bail!("TIDEGATE_BOOTSTRAP_KEY must be tg_ and 32 to 200 URL-safe characters"),
-        Err(_) => (new_key()?, false),
+    let (key, given) = match given_key() {
+        Some(key) if key::is_well_formed(&key) => (key, true),
+        Some(_) => bail!("TIDEGATE_BOOTSTRAP_KEY must be tg_ and 32 to 200 URL-safe characters"),
+        None => (new_key()?, false),
     };
     // An account without a key is a first start that broke off here.
     let account = match accounts.first() {
@@ -43,6 +51,11 @@ pub(super) async fn first_key(app: &App) -> anyhow::Result<Option<String>> {
         app.catalogue.key(&key::hash(&key)).ok_or(error)?;
     }
     Ok((!given).then_some(key))
+}
+
+/// The key that the operator chose; an empty variable is none.
+fn given_key() -> Option<String> {
+    std::env::var("TIDEGATE_BOOTSTRAP_KEY").ok().filter(|key| !key.is_empty())
 }
 
 /// A key of 32 random bytes.

@@ -153,9 +153,11 @@ impl Guests {
         let (mut stage, watcher) = (self.stage.subscribe(), self.graceful.watcher());
         tokio::spawn(async move {
             let _held = (slot, place);
-            // A connection on which nothing ever comes would not even get as far as the header timeout.
+            // A connection on which nothing ever comes would not even get as far as the header timeout. That it is said to
+            // be readable is no sign: only a byte is.
+            let mut first = [0];
             let asks = tokio::select! {
-                asks = tokio::time::timeout(HEADER_TIME, stream.readable()) => asks.is_ok(),
+                asks = tokio::time::timeout(HEADER_TIME, stream.peek(&mut first)) => matches!(asks, Ok(Ok(1))),
                 _ = stage.wait_for(|stage| *stage == Stage::Closing) => false,
             };
             if !asks {

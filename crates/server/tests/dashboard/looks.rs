@@ -139,7 +139,7 @@ async fn every_page_with_traffic_and_trouble_can_be_read_by_everybody() {
         shops.push(destination(&server, world).await);
     }
     server.put("/v1/event-types/order.paid", json!({"description": "A customer has paid.", "delivery_ttl_seconds": 86_400, "consumer_guidance": "Ship it."})).await.expect(201);
-    server.put("/v1/event-types/stock.*", json!({"description": "Stock has changed.", "delivery_ttl_seconds": 60, "max_attempts": 3, "priority": 4})).await.expect(201);
+    server.put("/v1/event-types/stock.*", json!({"description": "Stock has changed.", "delivery_ttl_seconds": 60, "max_attempts": 2, "priority": 4})).await.expect(201);
     let events: Vec<Value> = (0..40)
         .map(|number| json!({"event_type": if number % 3 == 0 { "stock.changed" } else { "order.paid" }, "payload": {"order": number, "total": 12.5, "items": [{"sku": "A-1", "count": 2}]}}))
         .collect();

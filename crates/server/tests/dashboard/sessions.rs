@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::Method;
 
-use super::kit::{Client, Postgres, SECRET_KEY, Server};
+use super::kit::{Client, NO_POSTGRES, Postgres, SECRET_KEY, Server, skip};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -69,7 +69,7 @@ async fn an_address_that_cannot_be_read_is_answered_with_a_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_one_node_is_good_on_another() {
     let Some(programs) = Postgres::programs() else {
-        println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
+        skip(NO_POSTGRES);
         return;
     };
     let database = Postgres::start(&programs);

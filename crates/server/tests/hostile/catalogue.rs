@@ -16,6 +16,8 @@ pub(crate) enum Wire {
     Http2,
     /// The URL says https, and TLS is not spoken, or only by the script.
     NoTls,
+    /// Nobody is let in: the first packet of a connection is dropped.
+    Full,
 }
 
 /// What must come of each attempt.
@@ -96,6 +98,7 @@ pub(crate) fn http1() -> Vec<Animal> {
 
 fn silent() -> Vec<Animal> {
     vec![
+        animal("drops the first packet", Wire::Full, vec![], Expect::Timeout),
         http("reads and never answers", vec![Silence], Expect::Timeout),
         animal("accepts and reads nothing", Wire::Http, vec![Deaf], Expect::Timeout).large(),
         http("a status line and then silence", vec![write("HTTP/1.1 200 OK\r\n"), Silence], Expect::Timeout),
@@ -133,6 +136,13 @@ fn heads() -> Vec<Animal> {
         ),
         answers("NUL in a value", ok("a: b\0c\r\n"), NOT_HTTP),
         answers("NUL in a status line", "HTTP/1.1 200 O\0K\r\n\r\n", NOT_HTTP),
+        // Whoever reads must take it for CRLF (RFC 9112, 2.2), and the connection may go on.
+        answers("lines that end in LF alone", "HTTP/1.1 200 OK\ncontent-length: 0\n\n", Expect::Success(200)),
+        answers(
+            "an error whose lines end in LF alone",
+            "HTTP/1.1 500 No\nx: y\ncontent-length: 2\n\nno",
+            Expect::HttpError(500),
+        ),
         answers("a blank before the colon", ok("a : b\r\n"), NOT_HTTP),
         answers("a folded header", ok("a: b\r\n c\r\n"), NOT_HTTP),
         answers("a lone CR in a value", ok("a: b\rc: d\r\n"), NOT_HTTP),
@@ -147,9 +157,10 @@ fn heads() -> Vec<Animal> {
 
 fn bodies() -> Vec<Animal> {
     let ok = |headers: &str, body: &str| head("200 OK", headers) + body;
-    let gzip =
-        [head("500 No", "content-encoding: gzip\r\ncontent-length: 64\r\n").into_bytes(), vec![0x1f; 64]]
-            .concat();
+    let packed = |name, how: &str| {
+        let head = head("500 No", &format!("content-encoding: {how}\r\ncontent-length: 64\r\n"));
+        answers(name, [head.into_bytes(), vec![0x1f; 64]].concat(), Expect::HttpError(500))
+    };
     vec![
         http(
             "a body byte by byte",
@@ -243,7 +254,10 @@ fn bodies() -> Vec<Animal> {
             Expect::Success(200),
         )
         .alone(),
-        answers("what says that it is a gzip bomb", gzip, Expect::HttpError(500)),
+        packed("what says that it is a gzip bomb", "gzip"),
+        packed("what says that it is brotli", "br"),
+        packed("what says that it is zstd", "zstd"),
+        packed("what says that it was packed four times", "gzip, br, zstd, gzip"),
         answers(
             "an unknown transfer coding",
             ok("transfer-encoding: magic\r\n", "abc"),
@@ -314,6 +328,12 @@ fn statuses() -> Vec<Animal> {
             Expect::Success(204),
         )
         .alone(),
+        answers("205", empty("205 Reset Content"), Expect::Success(205)),
+        answers(
+            "205 with a body",
+            head("205 Reset Content", "content-length: 3\r\n") + "abc",
+            Expect::Success(205),
+        ),
         answers("299", empty("299 Odd"), Expect::Success(299)),
         answers("status 000", empty("000 None"), NOT_HTTP),
         answers("status 099", empty("099 None"), NOT_HTTP),
@@ -499,7 +519,11 @@ fn tls() -> Vec<Animal> {
             Certificate::UnknownAuthority,
             "TLS failed: the certificate comes from an unknown authority",
         ),
-        with("wants our certificate", Certificate::Mutual, "connection broken"),
+        with(
+            "wants our certificate",
+            Certificate::Mutual,
+            "TLS failed: the server demands a certificate of the client",
+        ),
         animal(
             "plain HTTP where TLS is due",
             Wire::NoTls,
@@ -520,6 +544,18 @@ fn tls() -> Vec<Animal> {
             Wire::NoTls,
             vec![Something, write([21, 3, 3, 0, 2, 2, 40])],
             Expect::Network("TLS failed: the server refused the handshake"),
+        ),
+        animal(
+            "TLS 1.0 alone",
+            Wire::NoTls,
+            vec![Something, write(old_hello(1)), Silence],
+            Expect::Network("TLS failed: no common version or cipher"),
+        ),
+        animal(
+            "TLS 1.1 alone",
+            Wire::NoTls,
+            vec![Something, write(old_hello(2)), Silence],
+            Expect::Network("TLS failed: no common version or cipher"),
         ),
         animal("TLS, then never an answer", good, vec![Request, Silence], Expect::Timeout),
         animal("TLS, then deaf", good, vec![Deaf], Expect::Timeout).large(),
@@ -544,4 +580,11 @@ fn tls() -> Vec<Animal> {
         )
         .alone(),
     ]
+}
+
+/// The ServerHello of a version that is no longer spoken: 3.1 is TLS 1.0.
+fn old_hello(minor: u8) -> Vec<u8> {
+    let record = [22, 3, minor, 0, 42, 2, 0, 0, 38, 3, minor];
+    let (random, no_session, aes_128_cbc, uncompressed) = ([7; 32], [0], [0xc0, 0x13], [0]);
+    [&record[..], &random, &no_session, &aes_128_cbc, &uncompressed].concat()
 }

@@ -2,6 +2,43 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::kit::millis;
+
+/// Counts the descriptors of a process all the time. Stops when it is dropped.
+pub(crate) struct Gauge {
+    most: Arc<AtomicUsize>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Gauge {
+    pub(crate) fn of(pid: u32) -> Self {
+        let most: Arc<AtomicUsize> = Arc::default();
+        let highest = Arc::clone(&most);
+        let task = tokio::spawn(async move {
+            loop {
+                // Names alone: to follow thousands of links each time would slow down what is measured.
+                let count = fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+                highest.fetch_max(count, Ordering::Relaxed);
+                tokio::time::sleep(millis(20)).await;
+            }
+        });
+        Self { most, task }
+    }
+
+    /// The most there were.
+    pub(crate) fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+}
 
 /// Open sockets by the port at their far end.
 pub(crate) fn sockets_by_far_port(pid: u32) -> HashMap<u16, usize> {

@@ -1,11 +1,12 @@
 //! A server whose every port misbehaves in its own way: it follows scripts.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -106,6 +107,25 @@ impl Port {
         Self { number, counts, accepting }
     }
 
+    /// One whose queue of connections is full: the system drops what knocks.
+    pub(crate) fn full() -> Self {
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+        listener.listen(0).expect("it listens");
+        let address = listener.local_addr().expect("it is bound");
+        let knocks = || {
+            let guest = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+            guest.connect_timeout(&address, Duration::from_millis(100)).ok().map(|()| guest)
+        };
+        let waiting: Vec<_> = std::iter::from_fn(knocks).collect();
+        let number = address.as_socket().expect("an address").port();
+        let accepting = tokio::spawn(async move {
+            let _held = (listener, waiting);
+            std::future::pending::<()>().await;
+        });
+        Self { number, counts: Arc::default(), accepting }
+    }
+
     /// Requests that were read.
     pub(crate) fn requests(&self) -> usize {
         self.counts.requests.load(SeqCst)
@@ -137,7 +157,11 @@ async fn serve(tcp: TcpStream, under: Under, script: &[Step], counts: &Counts) -
     }
     match under {
         Under::Tcp => Talk::new(tcp, false, counts).follow(script).await,
-        Under::Tls(tls) => Talk::new(tls.accept(tcp).await?, false, counts).follow(script).await,
+        Under::Tls(tls) => match tls.accept(tcp).into_fallible().await {
+            Ok(stream) => Talk::new(stream, false, counts).follow(script).await,
+            // A close with unread bytes would be a reset, and take the alert with it.
+            Err((_, tcp)) => Talk::new(tcp, false, counts).follow(&[Step::Silence]).await,
+        },
         Under::Http2(tls) => Talk::new(tls.accept(tcp).await?, true, counts).follow(script).await,
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct AttemptView {
     #[serde(serialize_with = "as_text")]
     #[schema(value_type = String)]
     pub(crate) delivery_id: DeliveryId,
-    /// The how-manieth for this delivery, from 1.
+    /// Attempt number, starting at 1.
     number: u32,
     /// When it started.
     #[serde(serialize_with = "as_text")]

@@ -44,7 +44,7 @@ pub(crate) struct RequestsView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Request)]
 pub(crate) struct RequestView {
-    /// The how-manieth for this delivery, from 1.
+    /// Attempt number, starting at 1.
     number: u32,
     /// When the destination was changed, if that was after this request: it may have been another than is shown.
     #[serde(serialize_with = "as_optional_text")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_core::delivery::{Delivery, End, HoldReason, Late, OwnTime, Status, Withdrawn};
+use tidegate_core::delivery::{Delivery, End, HoldReason, OwnTime, Status, Withdrawn};
 use tidegate_core::gate::{Decision, Explanation, Hold};
 use tidegate_core::time::Timestamp;
 use tidegate_engine::View;
@@ -91,7 +91,8 @@ pub(crate) async fn many(app: &App, stored: &[StoredDelivery]) -> Result<Vec<Sta
 
 fn look(view: &View<'_>, destination: DestinationNo, delivery: &Delivery, deleted: bool) -> Standing {
     let lane = view.lane(destination);
-    if lane.is_some_and(|lane| lane.is_in_flight(delivery.id)) {
+    // How it ended is known when it is written: until then the gates would judge one that may have been delivered.
+    if lane.is_some_and(|lane| lane.is_in_flight(delivery.id) || lane.is_ending(delivery)) {
         return Standing::of(Status::Delivering);
     }
     if deleted {
@@ -100,16 +101,12 @@ fn look(view: &View<'_>, destination: DestinationNo, delivery: &Delivery, delete
     }
     let Some(lane) = lane else { return Standing::of(delivery.status) };
     let explanation = lane.explain(view.now, delivery);
-    let mut standing = Standing::of(delivery.status);
+    let mut standing = Standing::of(match delivery.status {
+        // Its own time has come: from now on it waits for its destination alone.
+        Status::RetryScheduled { at, .. } if at <= view.now.wall => Status::Queued,
+        status => status,
+    });
     match explanation.decision {
-        // There is no time left to send it, but its time has not come: it goes on waiting until then.
-        Decision::Finish(End::Expired(Late::Behind(reason)))
-            if delivery.expires_at.is_some_and(|expiry| view.now.wall < expiry)
-                && delivery.status == Status::Queued =>
-        {
-            standing.hold_reason = Some(reason);
-            standing.will_expire = true;
-        }
         Decision::Finish(end) => standing.status = Status::Final(end),
         Decision::Wait(wait) => {
             standing.hold_reason = Some(wait.hold.reason());
@@ -119,9 +116,7 @@ fn look(view: &View<'_>, destination: DestinationNo, delivery: &Delivery, delete
         Decision::Go(_) | Decision::Nothing => {}
     }
     // A time of its own says more about this delivery than what holds all of them.
-    if let Status::RetryScheduled { at, reason } = standing.status
-        && view.now.wall < at
-    {
+    if let Status::RetryScheduled { at, reason } = standing.status {
         standing.hold_reason = Some(match reason {
             OwnTime::Scheduled => HoldReason::Scheduled,
             OwnTime::RetryBackoff => HoldReason::RetryBackoff,

@@ -1,10 +1,13 @@
 //! What happened to a delivery, and why it waited: its own history, and the destination's hold log while it was open.
 
 use serde::Serialize;
-use tidegate_core::delivery::{HoldReason, Status};
+use tidegate_core::delivery::{End, HoldReason, Status};
+use tidegate_core::order::Line;
+use tidegate_core::outcome::Outcome;
 use tidegate_core::time::Timestamp;
 use tidegate_store::DestinationNo;
 use tidegate_store::delivery::{StoredAttempt, StoredDelivery};
+use tidegate_store::list::{DeliveryFilter, PageQuery};
 use tidegate_store::record::{HoldRow, NoticeRow};
 use utoipa::ToSchema;
 
@@ -59,24 +62,39 @@ pub(super) async fn of(
     let entry = app.catalogue.destination(destination);
     let never_quiet =
         entry.is_some_and(|entry| entry.policy.quiet.mask_for(&stored.delivery.event_type).is_empty());
-    let concerns = |reason: HoldReason| match reason {
-        // Of other deliveries of the destination.
-        HoldReason::Scheduled | HoldReason::RetryBackoff => false,
-        HoldReason::QuietHours => !never_quiet,
-        _ => true,
+    let delivered = standing.status == Status::Final(End::Delivered);
+    let waits = waits(attempts, from, (!delivered).then_some(to));
+    let concerns = |reason: HoldReason, since: Timestamp, until: Timestamp| {
+        let mut meanwhile = waits.iter().filter(|(begin, end)| *begin < until && since < *end);
+        match reason {
+            // Of other deliveries of the destination.
+            HoldReason::Scheduled | HoldReason::RetryBackoff => false,
+            // Not by the windows that there are now: by those that there were, if it waited to their end.
+            HoldReason::QuietHours if never_quiet => meanwhile.any(|(_, end)| until <= *end),
+            _ => meanwhile.next().is_some(),
+        }
     };
     let mut all = vec![begin(stored)];
     all.extend(scheduled(stored));
     all.extend(attempts.iter().map(attempted));
-    all.extend(attempts.windows(2).map(|pair| retried(&pair[0], &pair[1])));
-    all.extend(holds.iter().filter(|row| concerns(row.reason)).map(|row| held(row, from, to)));
-    all.extend(
-        lasting.filter(|(reason, _)| concerns(*reason)).map(|(reason, since)| lasts(reason, since, from)),
-    );
+    all.extend(attempts.windows(2).filter_map(|pair| retried(&pair[0], &pair[1])));
+    let meant = |row: &&HoldRow| concerns(row.reason, row.since, row.until);
+    all.extend(holds.iter().filter(meant).map(|row| held(row, from, to)));
+    let meant = |(reason, since): &(HoldReason, Timestamp)| concerns(*reason, *since, Timestamp::MAX);
+    all.extend(lasting.filter(meant).map(|(reason, since)| lasts(reason, since, from)));
+    all.extend(behind(app, stored, attempts.first().map_or(to, |first| first.started_at)).await?);
     all.extend(notices.iter().map(noticed));
     all.sort_by_key(|moment| moment.at);
     all.extend(ends(app, stored, standing));
     Ok(all)
+}
+
+/// When it waited: until its first attempt, between two, and from the last one to `to`. A hold of its destination at another
+/// time is none of its own.
+fn waits(attempts: &[StoredAttempt], from: Timestamp, to: Option<Timestamp>) -> Vec<(Timestamp, Timestamp)> {
+    let ends = attempts.iter().map(|attempt| attempt.started_at + attempt.response_time);
+    let starts = attempts.iter().map(|attempt| attempt.started_at);
+    [from].into_iter().chain(ends).zip(starts.chain(to)).filter(|(begin, end)| begin < end).collect()
 }
 
 fn begin(stored: &StoredDelivery) -> Moment {
@@ -104,11 +122,40 @@ fn attempted(attempt: &StoredAttempt) -> Moment {
     Moment::new(attempt.started_at + attempt.response_time, attempt.outcome.word(), None, ended)
 }
 
-/// Why it was not tried again at once.
-fn retried(before: &StoredAttempt, after: &StoredAttempt) -> Moment {
+/// The delivery that was before it in its line, by the order that its destination keeps now, if that ended while this one
+/// waited. (A line that stood until a person resumed it is in the hold log; while it waits, the gates tell.)
+async fn behind(
+    app: &App,
+    stored: &StoredDelivery,
+    waited_until: Timestamp,
+) -> Result<Option<Moment>, ApiError> {
+    let entry = app.catalogue.destination(stored.destination);
+    let line = entry.and_then(|entry| entry.policy.ordering.line(&stored.delivery));
+    let Some(line) = line else { return Ok(None) };
+    let before = Some(stored.delivery.id.sequence());
+    let page = PageQuery { account: stored.account, before, limit: 1, oldest_first: false };
+    let filter = DeliveryFilter {
+        destinations: Some(vec![stored.destination]),
+        ordering_key: if let Line::Key(key) = line { Some(key) } else { None },
+        ..DeliveryFilter::default()
+    };
+    let found = app.engine.store().deliveries(page, filter).await?;
+    let from = stored.delivery.accepted_at;
+    let ended = found.items.first().and_then(|head| Some((head.delivery.id, head.finished_at?)));
+    Ok(ended.filter(|(_, at)| from < *at && *at <= waited_until).map(|(head, at)| {
+        let detail = format!("it waited its turn behind {head}, which ended at {at}");
+        Moment::new(from, HoldReason::OrderBlocked.word(), Some(at), detail)
+    }))
+}
+
+/// Why it was not tried again at once. What used no attempt goes back to its place, and waits for its destination alone.
+fn retried(before: &StoredAttempt, after: &StoredAttempt) -> Option<Moment> {
+    if matches!(before.outcome, Outcome::RateLimited { .. } | Outcome::Cancelled) {
+        return None;
+    }
     let reason = HoldReason::RetryBackoff.word();
     let detail = format!("attempt {} went at {}", after.number, after.started_at);
-    Moment::new(before.started_at + before.response_time, reason, Some(after.started_at), detail)
+    Some(Moment::new(before.started_at + before.response_time, reason, Some(after.started_at), detail))
 }
 
 /// What keeps its destination from sending, and since when: no row of the log yet.

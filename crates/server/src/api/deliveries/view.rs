@@ -43,7 +43,7 @@ pub(crate) struct DeliveryView {
     retry_at: Option<Timestamp>,
     /// Requests made.
     attempts_count: u32,
-    /// Of these, the ones that count against `max_attempts`.
+    /// Attempts that count against `max_attempts`.
     attempts_used: u32,
     /// Attempts that may be used; null: as many as start before it expires.
     #[schema(required = true)]

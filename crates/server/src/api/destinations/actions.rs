@@ -44,7 +44,7 @@ pub(super) async fn pause(
     command(&app, &caller, &name, "destination.pause", Command::Pause).await
 }
 
-/// Resume a destination: after a pause, after it was disabled, or where a line stands.
+/// Resume a destination: after a pause, or where a line stands. One that is disabled is enabled by `active: true`.
 #[utoipa::path(
     post,
     path = "/v1/destinations/{id}/resume",

@@ -53,7 +53,7 @@ pub(super) struct HoldsQuery {
 
 /// When a destination was held, and why: the newest first.
 ///
-/// One row for each interval in which work waited for a second or longer.
+/// One row for each interval in which work waited; of waits for a slot or a token, those of 100 ms or longer.
 #[utoipa::path(
     get,
     path = "/v1/destinations/{id}/holds",

@@ -52,6 +52,8 @@ impl Snapshot {
     fn of(view: &View<'_>, no: DestinationNo, lane: &Lane) -> Self {
         let now = view.now;
         let (policy, state) = (lane.policy(), lane.state());
+        let held_by =
+            |reason: HoldReason| lane.held().filter(|(held, _)| *held == reason).map(|(_, since)| since);
         let since = |hold: &Hold| match hold {
             Hold::Paused { since } | Hold::AccountPaused { since } | Hold::Disabled { since, .. } => {
                 Some(*since)
@@ -60,11 +62,21 @@ impl Snapshot {
             Hold::Throttled { .. } => state.throttle.shut().map(|(since, _)| since),
             Hold::QuietHours { .. } => {
                 let mask = policy.quiet.mask_without_type();
-                policy.quiet.intervals(mask, now.wall, 1).first().map(|(start, _)| *start)
+                let whole =
+                    policy.quiet.is_quiet(mask, now.wall).then(|| policy.quiet.intervals(mask, now.wall, 1));
+                let begun = whole.and_then(|intervals| intervals.first().map(|(start, _)| *start));
+                begun.or_else(|| held_by(HoldReason::QuietHours))
             }
-            hold => lane.held().filter(|(reason, _)| *reason == hold.reason()).map(|(_, since)| since),
+            hold => held_by(hold.reason()),
         };
-        let holds = gate::holds(now, policy, state);
+        let mut holds = gate::holds(now, policy, state);
+        // Windows for some types do not hold the destination; but they do hold what waits for them.
+        if held_by(HoldReason::QuietHours).is_some()
+            && !holds.iter().any(|hold| matches!(hold, Hold::QuietHours { .. }))
+        {
+            let until = policy.quiet.release(policy.quiet.mask_of_all(), now.wall);
+            holds.extend(until.map(|until| Hold::QuietHours { until }));
+        }
         let throttled = holds.iter().find(|hold| hold.reason() == HoldReason::Throttled);
         Self {
             enabled: state.standing.disabled.is_none(),

@@ -32,7 +32,7 @@ pub(crate) struct Latency {
 pub(crate) struct Distribution {
     /// Attempts.
     samples: u64,
-    /// Of these, the ones that were not answered in time.
+    /// Attempts among them that were not answered in time.
     timeouts: u64,
     /// The median.
     #[schema(required = true)]
@@ -51,9 +51,9 @@ pub(crate) struct Distribution {
 /// Attempts that took about equally long.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Bucket {
-    /// At least so long.
+    /// From this length on.
     from_ms: i64,
-    /// At most so long.
+    /// Up to this length.
     to_ms: i64,
     /// Attempts that were answered after such a time.
     answered: u32,

@@ -9,6 +9,7 @@ use axum::extract::State;
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use tidegate_core::sequence::Sequence;
+use tidegate_store::AccountNo;
 use tidegate_store::delivery::StoredDelivery;
 use tidegate_store::list::{EventFilter, Page, PageQuery};
 use utoipa::IntoParams;
@@ -18,10 +19,12 @@ use crate::api::deliveries::query::{Asked, StatusWord, event_type, hold_reason, 
 use crate::api::deliveries::search::Search;
 use crate::api::error::ApiError;
 use crate::api::openapi::Refusals;
-use crate::api::page::{Cursor, ListAnswer, MAX_TOTAL, PageParams, Total};
+use crate::api::page::{Cursor, ListAnswer, MAX_LIMIT, MAX_TOTAL, PageParams, Total};
 use crate::api::{App, Data, ok};
-use crate::auth::{Call, Viewer};
+use crate::auth::{Call, Caller, Viewer};
 
+/// Pages of 200 that are looked through to count what only deliveries tell: a few more than 10,000 events fill.
+const PAGES_COUNTED: usize = 60;
 /// Searches for one page: with events for many destinations most of what one finds is of one event.
 const SEARCHES: usize = 6;
 
@@ -53,7 +56,7 @@ pub(super) struct ListQuery {
     limit: Option<u32>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
-    /// Whether to count all of them: not by `status`, `destination_id` or `hold_reason`, where it is null.
+    /// Whether to count all of them: exact, or null above 10,000 and where too many would have to be looked at.
     total: Option<bool>,
 }
 
@@ -107,32 +110,67 @@ pub(super) async fn list(
     let list = if by_deliveries { "events by deliveries" } else { "events" };
     let cursor = Cursor { list, account: caller.account };
     let params = PageParams::new(cursor, query.limit, query.cursor.as_deref(), query.total)?;
-    let filter = query.filter()?;
-    let total = match params.total {
-        false => Total::Unasked,
-        true if query.status.is_some() || by_deliveries => Total::Many,
-        true => {
-            let counted = app.engine.store().count_events(caller.account, filter.clone(), MAX_TOTAL).await?;
-            counted.map_or(Total::Many, Total::counted)
-        }
-    };
+    let events = Events::new(&app, &caller, &query).await?;
+    let total = if params.total { events.count(&app, caller.account).await? } else { Total::Unasked };
     let before = params.cursor.and_then(|at| u64::try_from(at).ok()).map(Sequence::from_stored);
     let page = PageQuery { account: caller.account, before, limit: params.limit, oldest_first: false };
-    let found = if by_deliveries {
-        let reason = hold_reason(query.hold_reason.as_deref())?;
-        // The status of an event is that of one of its deliveries, at whichever destination.
-        let status = query.status.filter(|_| query.destination_id.is_none() && reason.is_none());
-        let search = Search::new(&app, &caller, &query.asked(), status, reason).await?;
-        of_deliveries(&app, &search, page, &filter).await?
-    } else {
-        let found = app.engine.store().events(page, filter).await?;
-        let items = try_join_all(found.items.iter().map(|event| view::summary(&app, event))).await?;
-        Page { items, next: found.next }
-    };
-    let fits = |event: &EventView| query.status.is_none_or(|status| status.word() == event.status());
-    let items = found.items.into_iter().filter(fits).collect();
-    let next_cursor = found.next.map(|next| cursor.encode(u128::from(next.get())));
+    let Page { items, next } = events.page(&app, page).await?;
+    let next_cursor = next.map(|next| cursor.encode(u128::from(next.get())));
     Ok(ok(ListAnswer { items, next_cursor, total }))
+}
+
+/// What is looked for.
+struct Events {
+    filter: EventFilter,
+    /// The deliveries that they are found by, if they are.
+    search: Option<Search>,
+    status: Option<StatusWord>,
+}
+
+impl Events {
+    async fn new(app: &App, caller: &Caller, query: &ListQuery) -> Result<Self, ApiError> {
+        let search = if query.is_by_deliveries() {
+            let reason = hold_reason(query.hold_reason.as_deref())?;
+            // The status of an event is that of one of its deliveries, at whichever destination.
+            let status = query.status.filter(|_| query.destination_id.is_none() && reason.is_none());
+            Some(Search::new(app, caller, &query.asked(), status, reason).await?)
+        } else {
+            None
+        };
+        Ok(Self { filter: query.filter()?, search, status: query.status })
+    }
+
+    async fn page(&self, app: &App, page: PageQuery) -> Result<Page<EventView>, ApiError> {
+        let Page { items, next } = match &self.search {
+            Some(search) => of_deliveries(app, search, page, &self.filter).await?,
+            None => {
+                let found = app.engine.store().events(page, self.filter.clone()).await?;
+                let items = try_join_all(found.items.iter().map(|event| view::summary(app, event))).await?;
+                Page { items, next: found.next }
+            }
+        };
+        let fits = |event: &EventView| self.status.is_none_or(|status| status.word() == event.status());
+        Ok(Page { items: items.into_iter().filter(fits).collect(), next })
+    }
+
+    /// How many there are: the store knows, unless their deliveries must tell. Then all of them are looked at, up to a bound.
+    async fn count(&self, app: &App, account: AccountNo) -> Result<Total, ApiError> {
+        if self.search.is_none() && self.status.is_none() {
+            let counted = app.engine.store().count_events(account, self.filter.clone(), MAX_TOTAL).await?;
+            return Ok(counted.map_or(Total::Many, Total::counted));
+        }
+        let (mut count, mut before) = (0, None);
+        for _ in 0..PAGES_COUNTED {
+            let page = PageQuery { account, before, limit: MAX_LIMIT, oldest_first: false };
+            let found = self.page(app, page).await?;
+            count += found.items.len() as u64;
+            match found.next {
+                None => return Ok(Total::counted(count)),
+                next => before = next,
+            }
+        }
+        Ok(Total::Many)
+    }
 }
 
 /// The events of what a search finds.

@@ -89,9 +89,12 @@ pub(super) fn render(shape: Shape, mut answers: Vec<Published>, items: &[Item]) 
     for (answer, item) in answers.iter_mut().zip(items) {
         match item {
             Item::New(id) => answer.id = *id,
-            Item::Duplicate(first) => {
+            Item::Duplicate { first, routed } => {
                 answer.id = *first;
                 answer.duplicate = true;
+                answer.routed = routed.unwrap_or(answer.routed);
+                answer.status = if answer.routed == 0 { "delivered" } else { "queued" };
+                answer.warnings.clear();
             }
         }
     }
@@ -161,13 +164,18 @@ fn ask(view: &View<'_>, events: Vec<NewEvent>) -> (Vec<NewEvent>, Vec<Doubt>) {
     (events, doubts)
 }
 
-/// What makes it late: the first hold that ends too late by itself, or else the night into which the others end.
+/// What makes it late: the first hold that ends too late, or not by itself, or else the night into which the others end.
 fn cause(explanation: &Explanation, delivery: &Delivery) -> String {
     let Decision::Wait(wait) = explanation.decision else { return TOO_LITTLE_TIME.to_owned() };
     let too_late = |at: Timestamp| {
         delivery.expires_at.is_some_and(|expiry| expiry - at < tidegate_core::limits::MIN_TIME_TO_SEND)
     };
-    let late = explanation.gates.iter().find(|gate| gate.until().is_some_and(too_late));
-    let hold = late.and_then(|gate| gate.hold).unwrap_or(Hold::QuietHours { until: wait.not_before });
+    let late = |hold: &Hold| hold.is_for_a_person() || hold.until().is_some_and(too_late);
+    let hold = explanation
+        .gates
+        .iter()
+        .filter_map(|gate| gate.hold)
+        .find(late)
+        .unwrap_or(Hold::QuietHours { until: wait.not_before });
     hold.to_string()
 }

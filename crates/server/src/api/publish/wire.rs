@@ -33,7 +33,7 @@ pub(crate) struct EventBody<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) expires_at: Option<Text<'a>>,
-    /// Stale so many seconds after its receipt.
+    /// Stale this many seconds after its receipt.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 2_592_000)]
     pub(crate) ttl_seconds: Option<i64>,

@@ -18,9 +18,6 @@ use crate::auth::Caller;
 use crate::jobs;
 use crate::jobs::request::JobRequest;
 
-/// Deliveries that are counted out before a job begins.
-const MAX_COUNTED: u64 = 50_000;
-
 /// A job.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Job)]
@@ -57,7 +54,7 @@ pub(crate) struct JobView {
 pub(crate) struct DryRun {
     /// Always true.
     dry_run: bool,
-    /// So many; null: too many to count.
+    /// How many; null: too many to count.
     #[schema(required = true)]
     count: Option<u64>,
 }
@@ -91,8 +88,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     request.check(app, caller.account, kind)?;
     let now = app.engine.now().wall;
-    let filter = request.within(app, caller.account, kind, now)?;
-    let total = app.engine.store().count_deliveries(caller.account, filter, MAX_COUNTED).await?;
+    let total = request.count(app, caller, kind, now).await?;
     if request.dry_run {
         return Ok(ok(DryRun { dry_run: true, count: total }).into_response());
     }

@@ -86,7 +86,7 @@ pub(crate) struct DestinationPatch {
     #[serde(default)]
     #[schema(value_type = Option<BreakerDocument>)]
     pub(crate) circuit_breaker: Change<BreakerDocument>,
-    /// Statuses that are final at once: 400 to 599, but not 410 and 429.
+    /// Statuses that are final at once: 400 to 599, but not 429.
     #[serde(default)]
     #[schema(value_type = Option<Vec<u16>>)]
     pub(crate) permanent_statuses: Change<Vec<u16>>,
