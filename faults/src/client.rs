@@ -27,6 +27,8 @@ pub(crate) struct Client {
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// Whether it says when to come again.
+    pub(crate) has_retry_after: bool,
     /// The body as JSON; null where it is none.
     pub(crate) json: Value,
 }
@@ -83,9 +85,10 @@ impl Client {
         let connection = tokio::spawn(connection);
         let response = sender.send_request(request).await?;
         let status = response.status().as_u16();
+        let has_retry_after = response.headers().contains_key(http::header::RETRY_AFTER);
         let bytes = response.into_body().collect().await?.to_bytes();
         connection.abort();
-        Ok(Answer { status, json: serde_json::from_slice(&bytes).unwrap_or(Value::Null) })
+        Ok(Answer { status, has_retry_after, json: serde_json::from_slice(&bytes).unwrap_or(Value::Null) })
     }
 
     /// A call that must succeed: what is under `data`.

@@ -11,6 +11,15 @@ pub(crate) fn nanos() -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
+/// What is to be added to [`nanos`] for the nanoseconds of the wall clock. Of several readings the one that was least interrupted.
+pub(crate) fn nanos_to_wall() -> i128 {
+    let read = |_| {
+        let (before, at, after) = (nanos(), wall().as_nanosecond(), nanos());
+        (after - before, at - i128::from(before.midpoint(after)))
+    };
+    (0..9).map(read).min().map_or(0, |(_, offset)| offset)
+}
+
 /// Unix milliseconds.
 pub(crate) fn wall_ms() -> i64 {
     wall().as_millisecond()

@@ -23,6 +23,12 @@ impl Dice {
         self.below(many) == 0
     }
 
+    /// Any of these; none of none.
+    pub(crate) fn any<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        let bound = u64::try_from(of.len()).ok().filter(|bound| *bound > 0)?;
+        of.get(usize::try_from(self.below(bound)).ok()?)
+    }
+
     /// Dice for somebody else, that roll on their own.
     pub(crate) fn split(&mut self) -> Self {
         Self::new(self.below(u64::MAX))

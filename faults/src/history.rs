@@ -71,6 +71,12 @@ impl History {
         self.write(Book::Faults, &json!({"t": nanos(), "kind": kind, "node": NODE, "detail": detail}));
     }
 
+    /// Notes what the API answered just now.
+    pub(crate) fn poll(&self, path: &str, status: u16, body: &Value) {
+        let line = json!({"kind": "poll", "t": nanos(), "path": path, "status": status, "body": body});
+        self.write(Book::Api, &line);
+    }
+
     /// Writes what the run is made of.
     pub(crate) fn world(&self, world: &Value) -> Result<()> {
         fs::write(self.directory.join("world.json"), serde_json::to_vec_pretty(world)?)?;

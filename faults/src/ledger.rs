@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::dice::Dice;
+
 /// An answer to a publication.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
@@ -11,6 +13,7 @@ pub(crate) struct Answered {
     pub(crate) answered: u64,
     /// None: no answer came.
     pub(crate) status: Option<u16>,
+    pub(crate) has_retry_after: bool,
 }
 
 /// One for all producers of a run.
@@ -61,10 +64,10 @@ impl Ledger {
     }
 
     /// A request was answered, or not.
-    pub(crate) fn answered(&self, sent: u64, answered: u64, status: Option<u16>, ids: Vec<String>) {
+    pub(crate) fn answered(&self, answer: Answered, ids: Vec<String>) {
         self.accepted.fetch_add(ids.len() as u64, Ordering::Relaxed);
         lock(&self.ids).extend(ids);
-        lock(&self.answers).push(Answered { sent, answered, status });
+        lock(&self.answers).push(answer);
     }
 
     /// Events that were accepted, each as often as it was answered.
@@ -75,6 +78,11 @@ impl Ledger {
     /// Their ids.
     pub(crate) fn ids(&self) -> Vec<String> {
         lock(&self.ids).clone()
+    }
+
+    /// One of them.
+    pub(crate) fn any_id(&self, dice: &mut Dice) -> Option<String> {
+        dice.any(&lock(&self.ids)).cloned()
     }
 
     /// Answers to requests that were sent at or after this.

@@ -2,6 +2,7 @@
 //! producers and receivers saw. See `faults/README.md`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a report is all it makes")]
 
+mod changer;
 mod client;
 mod clock;
 mod database;
@@ -11,6 +12,7 @@ mod history;
 mod judge;
 mod ledger;
 mod mounts;
+mod poller;
 mod producer;
 mod receiver;
 mod report;
@@ -20,6 +22,7 @@ mod sampler;
 mod scenario;
 mod server;
 mod tracer;
+mod transit;
 mod world;
 
 use std::fs;
@@ -117,7 +120,7 @@ async fn all(cli: &Cli, chosen: &[&'static Scenario]) -> Result<ExitCode> {
         println!("{}\n  again: {}\n", row.story(), row.command(form, &place));
     }
     let failed = rows.iter().filter(|row| row.failed()).count();
-    println!("{} passed, {failed} failed", rows.len() - failed);
+    println!("{}", report::summary(&rows));
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -130,7 +133,7 @@ async fn one(scenario: &'static Scenario, place: &Place, seed: u64, time: Durati
     if ended.is_ok() {
         let _ = fs::remove_dir_all(&rig.home);
     }
-    let row = Row::new(&rig, ended, began.elapsed());
+    let row = Row::new(&rig, ended, began.elapsed(), time);
     eprintln!("{}", row.line());
     row
 }
@@ -152,15 +155,18 @@ fn place(cli: &Cli, form: Form) -> Result<Place> {
 
 impl Row {
     /// What came of a scenario that has ended.
-    fn new(rig: &Rig, ended: Result<Outcome>, took: Duration) -> Self {
+    fn new(rig: &Rig, ended: Result<Outcome>, took: Duration, time: Duration) -> Self {
         let notes = rig.notes().to_vec();
         Self {
             name: rig.name,
             seed: rig.seed,
             figures: rig.figures(),
+            judgements: rig.judgements(),
+            left_out: rig.left_out().to_vec(),
             notes,
             ended,
             took,
+            time,
             home: rig.home.clone(),
         }
     }

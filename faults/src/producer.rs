@@ -14,17 +14,17 @@ use crate::client::Client;
 use crate::clock::{millis, nanos, now, pass, secs, wall};
 use crate::dice::Dice;
 use crate::history::{Book, History};
-use crate::ledger::Ledger;
+use crate::ledger::{Answered, Ledger};
 use crate::world::World;
 
 /// After the end of a run's faults a request is repeated for so long.
 const PATIENCE: Duration = secs(120);
 /// An event of `brief` is worth nothing after so long.
-const BRIEF_MS: i64 = 4_000;
+const BRIEF_MS: i64 = 2_500;
 /// What may wait for the plain destination, so that a run comes to rest in minutes.
 const MOST_WAITING: u64 = 200_000;
-/// What may wait in the calm of quiet hours: it is all sent at the end.
-const MOST_QUIET: u64 = 300;
+/// What may wait in the calm of quiet hours: it is all sent at the end, and fewer than the checker takes for a crowd.
+const MOST_QUIET: u64 = 15;
 
 /// How much is published.
 #[derive(Clone, Copy, Debug)]
@@ -39,22 +39,36 @@ pub(crate) struct Load {
     pub(crate) brief: bool,
     /// Requests of each producer; none: until the ledger is closed.
     pub(crate) requests: Option<u64>,
+    /// What all events are for; none: for any destination.
+    pub(crate) only: Option<&'static str>,
 }
 
 impl Load {
     /// Enough to have something in flight at any time.
     pub(crate) const fn usual() -> Self {
-        Self { producers: 3, batch: 8, pace: millis(4), brief: true, requests: None }
+        Self { producers: 3, batch: 8, pace: millis(4), brief: true, requests: None, only: None }
     }
 
     /// Some requests, and no more.
     pub(crate) const fn little(requests: u64) -> Self {
-        Self { producers: 1, batch: 3, pace: Duration::ZERO, brief: false, requests: Some(requests) }
+        Self {
+            producers: 1,
+            batch: 3,
+            pace: Duration::ZERO,
+            brief: false,
+            requests: Some(requests),
+            only: None,
+        }
+    }
+
+    /// The same backlog for the two that are alike.
+    pub(crate) const fn twins() -> Self {
+        Self { producers: 1, batch: 400, requests: Some(8), only: Some("twins"), ..Self::heavy() }
     }
 
     /// As much as is accepted.
     pub(crate) const fn heavy() -> Self {
-        Self { producers: 3, batch: 400, pace: Duration::ZERO, brief: true, requests: None }
+        Self { producers: 3, batch: 400, pace: Duration::ZERO, brief: true, requests: None, only: None }
     }
 }
 
@@ -71,10 +85,23 @@ pub(crate) struct Desk {
 pub(crate) fn start(desk: &Arc<Desk>, dice: &mut Dice) -> Vec<tokio::task::JoinHandle<()>> {
     (0..=desk.load.producers)
         .map(|index| {
-            let producer = Producer { desk: desk.clone(), dice: dice.split(), ordered: index == 0 };
+            let producer = Producer {
+                desk: desk.clone(),
+                dice: dice.split(),
+                ordered: index == 0 && desk.load.only.is_none(),
+            };
             tokio::spawn(producer.run())
         })
         .collect()
+}
+
+/// Publishes one event for the plain destination. Says whether it was accepted.
+pub(crate) async fn publish_canary(desk: &Arc<Desk>, dice: Dice) -> bool {
+    let mut producer = Producer { desk: desk.clone(), dice, ordered: false };
+    let event = producer.event_for("plain");
+    let (body, shown) = (event.body().into(), vec![event.shown()]);
+    let request = Request { endpoint: "/v1/outbound-events", key: None, body, shown };
+    producer.send_once(&request).await == Some(202)
 }
 
 struct Event {
@@ -163,7 +190,8 @@ impl Producer {
             Book::Producer,
             &json!({"kind": "answer", "t": answered, "request": number, "status": status, "ids": ids}),
         );
-        ledger.answered(sent, answered, status, ids);
+        let has_retry_after = answer.is_ok_and(|answer| answer.has_retry_after);
+        ledger.answered(Answered { sent, answered, status, has_retry_after }, ids);
         match status {
             None | Some(503) => None,
             other => other,
@@ -202,20 +230,28 @@ impl Producer {
 
     fn next_event(&mut self) -> Option<Event> {
         let name = if self.ordered { self.ordered_name()? } else { self.any_name() };
+        Some(self.event_for(name))
+    }
+
+    fn event_for(&mut self, name: &'static str) -> Event {
         let Desk { ledger, .. } = &*self.desk;
         ledger.note_for(name);
         let number = ledger.next_number();
         let pad = "x".repeat(usize::try_from(self.dice.below(40)).unwrap_or(0));
         let kind = match name {
-            "quiet" if self.dice.one_in(3) => "urgent",
+            "quiet" if ledger.count_for("held") >= MOST_QUIET || self.dice.one_in(3) => "urgent",
+            "quiet" => {
+                ledger.note_for("held");
+                "made"
+            }
             _ => "made",
         };
-        Some(Event {
+        Event {
             event_type: format!("{name}.{kind}"),
             payload: format!("{{\"number\":{number},\"pad\":\"{pad}\"}}"),
             ordering_key: (name == "keyed").then(|| format!("line-{}", self.dice.below(6))),
             expires_at_ms: (name == "brief").then(|| wall().as_millisecond() + BRIEF_MS),
-        })
+        }
     }
 
     /// Whether a slow destination can have another: its backlog stays small, so that a run comes to rest soon.
@@ -231,16 +267,29 @@ impl Producer {
     }
 
     fn any_name(&mut self) -> &'static str {
+        if let Some(only) = self.desk.load.only {
+            return only;
+        }
         let wide = self.desk.world.find("second").is_some();
-        match self.dice.below(20) {
-            0 if self.takes("limited", 30) => "limited",
-            1 if self.takes("narrow", 60) => "narrow",
-            1 if self.takes("slow", 4) => "slow",
-            2 if self.takes("flaky", 60) => "flaky",
-            3 if wide && self.desk.ledger.count_for("quiet") < MOST_QUIET => "quiet",
-            4 if wide && self.desk.load.brief && self.takes("brief", 40) => "brief",
-            5..=8 if wide => "shared",
-            9..=12 if wide => "second",
+        match self.dice.below(40) {
+            0..=1 if self.takes("limited", 30) => "limited",
+            2..=3 if self.takes("narrow", 60) => "narrow",
+            2..=3 if self.takes("slow", 4) => "slow",
+            4..=5 if self.takes("flaky", 60) => "flaky",
+            6..=7 if wide => "quiet",
+            8..=9 if wide && self.desk.load.brief && self.takes("brief", 40) => "brief",
+            10 if self.takes("busy", 12) => "busy",
+            11 if self.takes("away", 12) => "away",
+            12 if self.takes("failing", 12) => "failing",
+            13 if self.takes("gone", 12) => "gone",
+            14 if self.takes("patient", 6) => "patient",
+            15 if self.takes("jittered", 6) => "jittered",
+            16 if self.takes("renamed", 20) => "renamed",
+            17 if self.takes("halted", 20) => "halted",
+            18 if self.takes("tuned", 30) => "tuned",
+            19..=25 if wide => "shared",
+            19..=25 if self.takes("limited", 30) => "limited",
+            26..=32 if wide => "second",
             _ => "plain",
         }
     }

@@ -22,6 +22,9 @@ const LONGEST_DRAIN: Duration = secs(60);
 /// Longer bodies are not written down, only their hash.
 const LONGEST_BODY: usize = 1_024;
 
+/// A request of our own, which is told when it was seen and is in no history.
+pub(crate) const PROBE: &str = "GET /probe ";
+
 /// What a receiver knows of a request when it decides about its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
@@ -43,6 +46,10 @@ pub(crate) struct Reply {
 impl Reply {
     pub(crate) const fn status(status: u16) -> Self {
         Self { status, after: Duration::ZERO, retry_after: None }
+    }
+
+    pub(crate) const fn retry_after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
     }
 
     pub(crate) const fn after(self, after: Duration) -> Self {
@@ -67,6 +74,8 @@ struct Shared {
     /// First attempts that came.
     first: AtomicU64,
     all: AtomicU64,
+    /// Answers with `Retry-After`.
+    refused: AtomicU64,
 }
 
 impl Shared {
@@ -107,6 +116,7 @@ impl Receiver {
             peers: Mutex::default(),
             first: AtomicU64::new(0),
             all: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Ok(Self { address, shared, accepting })
@@ -120,6 +130,11 @@ impl Receiver {
     /// Requests so far.
     pub(crate) fn requests(&self) -> u64 {
         self.shared.all.load(Ordering::Relaxed)
+    }
+
+    /// Answers so far that asked to be left alone for a while.
+    pub(crate) fn refused(&self) -> u64 {
+        self.shared.refused.load(Ordering::Relaxed)
     }
 
     /// Waits until all that was sent by a server that is gone has come in, and its connections have ended, so that each life
@@ -174,7 +189,12 @@ impl Connection<'_> {
             }
             let began = nanos();
             let (head, body) = self.message().await?;
-            self.answer(began, &head, &body).await?;
+            if head.starts_with(PROBE) {
+                let answer = format!("HTTP/1.1 200 x\r\nseen: {began}\r\ncontent-length: 0\r\n\r\n");
+                self.stream.write_all(answer.as_bytes()).await?;
+            } else {
+                self.answer(began, &head, &body).await?;
+            }
         }
     }
 
@@ -220,6 +240,9 @@ impl Connection<'_> {
             Book::Receiver,
             &json!({"kind": "end", "t": answered, "n": n, "how": how, "status": reply.status, "retry_after": retry_after}),
         );
+        if written && reply.retry_after.is_some() {
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        }
         written.then_some(()).context("it went away")
     }
 
@@ -242,6 +265,7 @@ impl Connection<'_> {
     fn note_request(&self, began: u64, head: &str, body: &[u8]) -> u64 {
         let n = REQUESTS.fetch_add(1, Ordering::Relaxed);
         let text = |name| header(head, name);
+        let path = head.split(' ').nth(1);
         let number = |name| header(head, name).and_then(|text| text.parse::<u64>().ok());
         let kept = if body.len() <= LONGEST_BODY { std::str::from_utf8(body).ok() } else { None };
         self.shared.history.write(
@@ -251,7 +275,7 @@ impl Connection<'_> {
                 "event_id": text("webhook-id"), "delivery_id": text("tidegate-delivery"),
                 "attempt": number("tidegate-attempt"), "event_type": text("tidegate-event-type"),
                 "timestamp": number("webhook-timestamp"), "signature": text("webhook-signature"),
-                "sha256": hex(&Sha256::digest(body)), "body": kept, "wall_ms": wall_ms(),
+                "sha256": hex(&Sha256::digest(body)), "body": kept, "wall_ms": wall_ms(), "path": path,
             }),
         );
         n
@@ -259,7 +283,7 @@ impl Connection<'_> {
 }
 
 /// A header's text.
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().skip(1).find_map(|line| {
         let (found, value) = line.split_once(':')?;
         found.eq_ignore_ascii_case(name).then(|| value.trim())

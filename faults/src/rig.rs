@@ -1,5 +1,6 @@
 //! What a scenario gets: its seed, its place, how long it may go on, and where it counts.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -44,7 +45,15 @@ pub(crate) struct Rig {
     pub(crate) weak_binary: Option<PathBuf>,
     pub(crate) wanted: Wanted,
     until: Instant,
+    tally: Tally,
+    left_out: Vec<String>,
+}
+
+/// What was counted.
+#[derive(Default)]
+struct Tally {
     counts: Vec<(&'static str, u64)>,
+    judged: Vec<(&'static str, u64)>,
     notes: Vec<String>,
 }
 
@@ -65,8 +74,8 @@ impl Rig {
             weak_binary,
             wanted,
             until,
-            counts: vec![],
-            notes: vec![],
+            tally: Tally::default(),
+            left_out: vec![],
         }
     }
 
@@ -90,24 +99,59 @@ impl Rig {
 
     /// Adds to a figure of the report.
     pub(crate) fn count(&mut self, what: &'static str, more: u64) {
-        match self.counts.iter_mut().find(|(name, _)| *name == what) {
-            Some((_, count)) => *count += more,
-            None => self.counts.push((what, more)),
-        }
+        add(&mut self.tally.counts, what, more);
+    }
+
+    /// So much was judged by a promise.
+    pub(crate) fn judged(&mut self, promise: &'static str, more: u64) {
+        add(&mut self.tally.judged, promise, more);
+    }
+
+    /// A part of the scenario cannot be done here, and why.
+    pub(crate) fn leave_out(&mut self, part: &str, why: impl Display) {
+        self.left_out.push(format!("{part}: {why}"));
+    }
+
+    pub(crate) fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// How much was judged by each promise, in words.
+    pub(crate) fn judgements(&self) -> String {
+        let judged = self.tally.judged.iter().map(|(name, count)| format!("{name} {count}"));
+        judged.collect::<Vec<_>>().join(", ")
     }
 
     /// A line for the report.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
-        self.notes.push(text.into());
+        self.tally.notes.push(text.into());
     }
 
     /// The figures in words.
     pub(crate) fn figures(&self) -> String {
-        self.counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+        let counts = self.tally.counts.iter().map(|(name, count)| format!("{count} {name}"));
+        counts.collect::<Vec<_>>().join(", ")
     }
 
     pub(crate) fn notes(&self) -> &[String] {
-        &self.notes
+        &self.tally.notes
+    }
+
+    /// What is done to another server than the one under test is counted by itself: its figures become a note.
+    pub(crate) async fn apart<T>(&mut self, whose: &str, what: impl AsyncFnOnce(&mut Self) -> T) -> T {
+        let own = std::mem::take(&mut self.tally);
+        let done = what(self).await;
+        let said = [&[self.figures(), format!("judged {}", self.judgements())][..], self.notes()].concat();
+        self.tally = own;
+        self.note(format!("apart, of {whose}: {}", said.join("; ")));
+        done
+    }
+}
+
+fn add(counts: &mut Vec<(&'static str, u64)>, what: &'static str, more: u64) {
+    match counts.iter_mut().find(|(name, _)| *name == what) {
+        Some((_, count)) => *count += more,
+        None => counts.push((what, more)),
     }
 }
 

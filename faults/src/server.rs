@@ -187,12 +187,13 @@ impl Server {
 
     fn end_now(&mut self) {
         self.process.store(0, Ordering::Relaxed);
-        if let Some(pid) = self.pid() {
-            let _ = kill_process(pid, Signal::KILL);
-        }
+        let killed = self.pid().is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok());
         let Some(mut child) = self.child.take() else { return };
-        // A tracer is left to see the end of what it traces; without one this is the server itself.
-        let _ = child.kill();
+        // A tracer ends when what it traces has ended. If it were killed, the server might still have its port and its files for a
+        // moment, and the next one would be refused.
+        if !killed {
+            let _ = child.kill();
+        }
         let _ = child.wait();
     }
 

@@ -1,53 +1,51 @@
 //! The destinations of a run: one for each bound that has to hold, each with a receiver of its own.
 
+mod cast;
+mod script;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
-use jiff::SignedDuration;
-use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::clock::{millis, nanos, now, pass, secs, wall, wall_ms};
+use crate::clock::{millis, nanos, now, pass, secs, wall_ms};
 use crate::history::{Book, History};
-use crate::receiver::{Asked, Receiver, Reply};
+use crate::receiver::{Receiver, Reply};
+use crate::transit;
 
-/// What a receiver sees later than it was sent, on a busy machine with two cores.
-const JITTER_MS: u64 = 250;
+pub(crate) use cast::Cast;
+use cast::Spec;
 
-/// Which destinations there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cast {
-    /// One for each bound.
-    Whole,
-    /// Few of them, for scenarios that start often.
-    Small,
-    /// A plain one, and one that takes long to answer.
-    Slow,
-    /// Without those that fail.
-    Steady,
+/// A change is answered within this time, with all that is done to the server meanwhile.
+const LONGEST_CHANGE: Duration = secs(600);
+
+/// What is changed of a destination.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change<'a> {
+    Patch(&'a Value),
+    Pause,
+    Resume,
+    Rotate(&'a Value),
 }
 
-impl Cast {
-    fn has(self, name: &str) -> bool {
+impl Change<'_> {
+    /// The checker's word for it; none: a PATCH.
+    const fn action(self) -> Option<&'static str> {
         match self {
-            Self::Whole => name != "slow",
-            Self::Small => matches!(name, "plain" | "limited" | "fifo" | "flaky"),
-            Self::Slow => matches!(name, "plain" | "slow"),
-            Self::Steady => !matches!(name, "slow" | "flaky" | "brief"),
+            Self::Patch(_) => None,
+            Self::Pause => Some("pause"),
+            Self::Resume => Some("resume"),
+            Self::Rotate(_) => Some("rotate"),
         }
     }
 }
 
-/// What makes up a destination here.
-struct Spec {
-    name: &'static str,
-    policy: Value,
-}
-
-/// A destination of the run. It gets the event types `name.*`; `shared.*` goes to the first two.
+/// A destination of the run. It gets the event types `name.*`; `shared.*` goes to the first two, `twins.*` to
+/// the two that are alike.
 pub(crate) struct Destination {
     pub(crate) name: &'static str,
     pub(crate) id: String,
@@ -58,7 +56,12 @@ pub(crate) struct Destination {
 /// All destinations.
 pub(crate) struct World {
     pub(crate) destinations: Vec<Destination>,
+    /// A receiver of ours alone, to measure with.
+    pub(crate) probe: Receiver,
+    /// How late receivers may be to see a request.
+    pub(crate) jitter: Duration,
     history: Arc<History>,
+    healed: script::Healed,
     seed: u64,
 }
 
@@ -71,10 +74,14 @@ impl World {
         seed: u64,
     ) -> Result<Self> {
         let mut destinations = Vec::new();
-        for Spec { name, mut policy } in specs().into_iter().filter(|spec| cast.has(spec.name)) {
-            let receiver =
-                Receiver::start(name, history, Arc::new(move |asked| behaviour(name, asked))).await?;
-            let shared = if matches!(name, "plain" | "second") { vec!["shared.*"] } else { vec![] };
+        let healed = script::Healed::default();
+        for Spec { name, mut policy } in cast::specs().into_iter().filter(|spec| cast.has(spec.name)) {
+            let receiver = Receiver::start(name, history, script::behaviour(name, &healed)).await?;
+            let shared = match name {
+                "plain" | "second" => vec!["shared.*"],
+                "left" | "right" => vec!["twins.*"],
+                _ => vec![],
+            };
             let own = format!("{name}.*");
             policy["name"] = json!(name);
             policy["url"] = json!(format!("http://{}/{name}", receiver.address));
@@ -83,7 +90,9 @@ impl World {
             let id = shown["id"].as_str().context("a destination has an id")?.to_owned();
             destinations.push(Destination { name, id, receiver, shown });
         }
-        let world = Self { destinations, history: history.clone(), seed };
+        let probe = Receiver::start("probe", history, Arc::new(|_| Reply::status(200))).await?;
+        let jitter = transit::measure(probe.address).await?;
+        let world = Self { destinations, probe, jitter, history: history.clone(), healed, seed };
         world.write()?;
         Ok(world)
     }
@@ -102,7 +111,7 @@ impl World {
             .collect();
         self.history.world(&json!({
             "seed": self.seed,
-            "jitter_ms": JITTER_MS,
+            "jitter_ms": u64::try_from(self.jitter.as_millis())?,
             "mono_to_wall_ms": offset,
             "destinations": destinations,
         }))
@@ -125,16 +134,44 @@ impl World {
         self.destinations.iter().map(|destination| destination.receiver.requests()).sum()
     }
 
+    /// From now on those that refuse on purpose answer well.
+    pub(crate) fn heal(&self) {
+        self.healed.store(true, Ordering::Relaxed);
+    }
+
     /// Changes a destination, and notes that.
     pub(crate) async fn patch(&self, client: &Client, name: &str, patch: &Value) -> Result<()> {
+        self.change(client, name, Change::Patch(patch)).await
+    }
+
+    /// The same for any change. What is not answered is asked for again: it may or may not have come through, and either may
+    /// be in force until it has.
+    pub(crate) async fn change(&self, client: &Client, name: &str, change: Change<'_>) -> Result<()> {
         let Some(destination) = self.find(name) else { return Ok(()) };
-        let sent = nanos();
-        client.must(Method::PATCH, &format!("/v1/destinations/{}", destination.id), patch).await?;
+        let path = format!("/v1/destinations/{}", destination.id);
+        let (method, path, body) = match change {
+            Change::Patch(patch) => (Method::PATCH, path, Some(patch)),
+            Change::Pause => (Method::POST, format!("{path}/pause"), None),
+            Change::Resume => (Method::POST, format!("{path}/resume"), None),
+            Change::Rotate(secret) => (Method::POST, format!("{path}/rotate-secret"), Some(secret)),
+        };
+        let (asked, began) = (nanos(), now());
+        let status = loop {
+            let bytes = body.map(Value::to_string).unwrap_or_default().into();
+            match client.send(method.clone(), &path, None, bytes).await {
+                Ok(answer) if answer.status < 500 => {
+                    ensure!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.json);
+                    break answer.status;
+                }
+                _ => ensure!(began.elapsed() < LONGEST_CHANGE, "{method} {path} is not answered"),
+            }
+            pass(millis(30)).await;
+        };
         self.history.write(
             Book::Producer,
             &json!({
-                "kind": "change", "t": sent, "answered": nanos(), "destination": destination.id,
-                "patch": patch, "status": 200,
+                "kind": "change", "t": asked, "answered": nanos(), "destination": destination.id,
+                "patch": body.cloned().unwrap_or_else(|| json!({})), "action": change.action(), "status": status,
             }),
         );
         Ok(())
@@ -145,7 +182,9 @@ impl World {
         let began = now();
         for destination in &self.destinations {
             loop {
-                let seen = client.get(&format!("/v1/destinations/{}", destination.id)).await?;
+                let path = format!("/v1/destinations/{}", destination.id);
+                let seen = client.get(&path).await?;
+                self.history.poll(&path, 200, &seen);
                 if seen["queued_events"] == 0 && seen["inflight"] == 0 {
                     break;
                 }
@@ -162,52 +201,4 @@ impl World {
         }
         Ok(())
     }
-}
-
-fn specs() -> Vec<Spec> {
-    let retries = json!({"max_attempts": 6, "delays_seconds": [1], "jitter": "none"});
-    let calm = json!({"enabled": false});
-    let spec = |name, policy| Spec { name, policy };
-    vec![
-        spec("plain", json!({"max_concurrency": 20})),
-        spec("second", json!({"max_concurrency": 64})),
-        spec(
-            "limited",
-            json!({"rate_limit": {"max": 20, "per": "second", "burst_capacity": 10}, "max_concurrency": 5}),
-        ),
-        spec("narrow", json!({"max_concurrency": 3})),
-        spec("fifo", json!({"ordering": "fifo"})),
-        spec("keyed", json!({"ordering": "key"})),
-        spec("flaky", json!({"retry_policy": retries, "circuit_breaker": calm})),
-        spec("quiet", json!({"delivery_schedule": quiet_now()})),
-        // Longer than a server may take to leave, and shorter than a test may take.
-        spec("slow", json!({"timeout_seconds": 30})),
-        // What is sent there fails, and its time to live is over before its attempts are.
-        spec(
-            "brief",
-            json!({"circuit_breaker": calm, "retry_policy": {"max_attempts": 20, "delays_seconds": [1], "jitter": "none"}}),
-        ),
-    ]
-}
-
-fn behaviour(name: &str, asked: Asked<'_>) -> Reply {
-    match name {
-        "slow" => Reply::status(200).after(secs(5)),
-        "narrow" => Reply::status(200).after(millis(20)),
-        "fifo" | "keyed" => Reply::status(200).after(millis(3)),
-        // A third of the events fails at first.
-        "flaky" if asked.attempt <= 2 && asked.body.len().is_multiple_of(3) => Reply::status(500),
-        "brief" if asked.body.len().is_multiple_of(2) => Reply::status(503),
-        _ => Reply::status(200),
-    }
-}
-
-/// A window that began two hours ago and goes on for twenty.
-fn quiet_now() -> Value {
-    let local = |hours| {
-        (wall() + SignedDuration::from_hours(hours)).to_zoned(TimeZone::UTC).strftime("%H:%M").to_string()
-    };
-    json!({
-        "timezone": "UTC", "quiet_start": local(-2), "quiet_end": local(20), "bypass_event_types": ["quiet.urgent"],
-    })
 }

@@ -41,7 +41,7 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     if Tracer::works() {
         first_starts(rig).await?;
     } else {
-        rig.note(crate::tracer::MISSING);
+        rig.leave_out("killed while it makes its schema", crate::tracer::MISSING);
     }
     Ok(Outcome::Passed)
 }

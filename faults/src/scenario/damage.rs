@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use http::Method;
 
 use super::Scenario;
-use crate::clock::{millis, pass, secs};
+use crate::clock::secs;
 use crate::database::{FILE, LOG};
 use crate::dice::Dice;
 use crate::history::History;
@@ -25,6 +27,12 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run: |rig| Box::pin(run(rig)),
 };
 
+/// What the server says then.
+const BROKEN: &str = "the store is broken";
+
+/// What it says when it does not start: of the files, or of what it read in them.
+const REFUSALS: &[&str] = &["cannot use the data directory", "in the store cannot be used", BROKEN];
+
 /// What is done to a file.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
@@ -40,17 +48,30 @@ enum Harm {
     Flip,
 }
 
+/// How the server ended whose files are harmed.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// Everything is in the file.
+    Stopped,
+    /// There is a log, and what it has counts.
+    Killed,
+}
+
 /// Each way to harm each file, and whether it has to be noticed at the start.
-const WAYS: &[(&str, Harm, bool)] = &[
-    (FILE, Harm::Cut, false),
-    (FILE, Harm::Empty, true),
-    (FILE, Harm::Gone, true),
-    // The log has that page, too, and what it has counts.
-    (FILE, Harm::FlipHeader, false),
-    (FILE, Harm::Flip, false),
-    (LOG, Harm::Cut, false),
-    (LOG, Harm::Flip, false),
-    (LOG, Harm::FlipHeader, false),
+const WAYS: &[(End, &str, Harm, bool)] = &[
+    (End::Stopped, FILE, Harm::Cut, true),
+    (End::Stopped, FILE, Harm::FlipHeader, true),
+    (End::Stopped, FILE, Harm::Flip, false),
+    // While there is a log the file may be shorter than it says.
+    (End::Killed, FILE, Harm::Cut, false),
+    (End::Killed, FILE, Harm::Empty, true),
+    (End::Killed, FILE, Harm::Gone, true),
+    // The log has that page, too.
+    (End::Killed, FILE, Harm::FlipHeader, false),
+    (End::Killed, FILE, Harm::Flip, false),
+    (End::Killed, LOG, Harm::Cut, false),
+    (End::Killed, LOG, Harm::Flip, false),
+    (End::Killed, LOG, Harm::FlipHeader, false),
 ];
 
 async fn run(rig: &mut Rig) -> Result<Outcome> {
@@ -59,6 +80,9 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     run.published().await?;
     // Into the file, so that it has something to lose; then more, which is in the log alone.
     run.stop().await?;
+    let stopped = rig.home.join("stopped");
+    copy_directory(&run.server.data_dir, &stopped)?;
+    ensure!(!stopped.join(LOG).exists(), "a log is left after a clean stop");
     run.server.start(&Launch::plain()).await?;
     run.produce(rig, Load::little(20));
     run.published().await?;
@@ -66,10 +90,14 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     let data = run.server.data_dir.clone();
     let mut rounds = 0;
     while rig.goes_on(rounds, WAYS.len() as u64, None) {
-        let (file, harm, noticed) = WAYS[usize::try_from(rounds)? % WAYS.len()];
-        let refused =
-            one(rig, &data, file, harm).await.with_context(|| format!("{file} {harm:?}, the {rounds}th"))?;
-        ensure!(refused || !noticed, "{file} {harm:?}: it started as if nothing were wrong");
+        let (end, file, harm, noticed) = WAYS[usize::try_from(rounds)? % WAYS.len()];
+        let data = match end {
+            End::Stopped => &stopped,
+            End::Killed => &data,
+        };
+        let what = format!("{end:?}, {file} {harm:?}, the {rounds}th");
+        let refused = one(rig, data, file, harm).await.with_context(|| what.clone())?;
+        ensure!(refused || !noticed, "{what}: it started as if nothing were wrong");
         rig.count(if refused { "refused" } else { "started" }, 1);
         rounds += 1;
     }
@@ -92,7 +120,7 @@ async fn one(rig: &mut Rig, data: &Path, file: &str, harm: Harm) -> Result<bool>
         let status = server.end(secs(5)).await?;
         let log = server.log_tail();
         ensure!(status.code() == Some(2), "it ended with {status}: {log}");
-        let says = log.contains("cannot use the data directory") || log.contains("the store is broken");
+        let says = REFUSALS.iter().any(|words| log.contains(words));
         ensure!(says, "it refused without a word about the data: {log}");
         let after = fs::read(home.join("data").join(FILE)).unwrap_or_default();
         ensure!(after == before, "it refused the store and changed it");
@@ -102,23 +130,29 @@ async fn one(rig: &mut Rig, data: &Path, file: &str, harm: Harm) -> Result<bool>
     Ok(false)
 }
 
-/// What was there is shown, or the server finds the harm now and says so.
+/// What was there is shown, or the server finds the harm now: it says that its store is broken, or leaves with that word.
 async fn has_something(server: &mut Server) -> Result<()> {
     for path in ["/v1/destinations?limit=5", "/v1/outbound-events?limit=200", "/v1/deliveries?limit=200"] {
-        match server.client.get(path).await {
-            Ok(page) => {
-                let some = page["items"].as_array().is_some_and(|items| !items.is_empty());
+        match server.client.send(Method::GET, path, None, Bytes::new()).await {
+            Ok(answer) if answer.status == 200 => {
+                let some = answer.json["data"]["items"].as_array().is_some_and(|items| !items.is_empty());
                 ensure!(some, "{path} is empty: it started with an empty store");
             }
-            Err(error) => {
-                pass(millis(200)).await;
-                let log = server.log();
-                if log.contains("panicked at") {
-                    bail!("it panicked on {path}: {error:#}");
-                }
+            Ok(answer) => {
+                let says = answer.json["error"].as_str().is_some_and(|text| text.contains(BROKEN));
+                ensure!(answer.status == 503 && says, "{path}: {} {}", answer.status, answer.json);
+            }
+            Err(why) => {
+                let status = server.end(secs(10)).await.with_context(|| format!("{path}: {why:?}"))?;
+                let log = server.log_tail();
+                ensure!(status.code() == Some(2) && log.contains(BROKEN), "it ended with {status}: {log}");
+                break;
             }
         }
     }
+    let log = server.log();
+    let panicked = log.lines().find(|line| line.contains("panicked at"));
+    ensure!(panicked.is_none(), "it panicked: {}", panicked.unwrap_or_default());
     Ok(())
 }
 

@@ -53,7 +53,7 @@ async fn clean_stops(rig: &mut Rig) -> Result<()> {
 
 /// Stopped while a destination takes longer than it may.
 async fn leaves(rig: &mut Rig, name: &str, at_once: bool) -> Result<()> {
-    let launch = Launch::plain().with(&["--drain-limit", if at_once { "10min" } else { "2s" }]);
+    let launch = Launch::plain().with(&["--drain-limit", if at_once { "10min" } else { "1s" }]);
     let setting = Setting { launch, ..Setting::new(name, Cast::Slow) };
     let mut run = Run::begin(rig, setting).await?;
     run.produce(rig, Load::usual());
@@ -67,7 +67,7 @@ async fn leaves(rig: &mut Rig, name: &str, at_once: bool) -> Result<()> {
         run.history.fault("kill", &json!({"by": "a second SIGTERM"}));
         run.server.signal(Signal::TERM)?;
     }
-    let status = run.server.end(secs(2) + BESIDE).await?;
+    let status = run.server.end(secs(1) + BESIDE).await?;
     rig.note(format!("left after {:.1} s", began.elapsed().as_secs_f64()));
     let log = run.server.log_tail();
     if at_once {

@@ -1,6 +1,7 @@
 //! Every fsync takes long: publishing slows down with it, memory does not grow, and every bound holds.
 
 use anyhow::{Result, ensure};
+use serde_json::json;
 
 use super::Scenario;
 use crate::clock::{pass, secs};
@@ -29,6 +30,7 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     }
     let mut run = Run::begin(rig, Setting::new("", Cast::Whole)).await?;
     run.produce(rig, Load { producers: 6, ..Load::usual() });
+    run.history.fault("strain", &json!({"of": "the disk"}));
     let mut rounds = 0;
     while rig.goes_on(rounds, SHORT, None) {
         let delay = DELAYS[usize::try_from(rounds)? % DELAYS.len()];
@@ -43,6 +45,7 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     }
     run.kill().await?;
     run.server.start(&Launch::plain()).await?;
+    run.history.fault("relief", &json!({"of": "the disk"}));
     rig.count("rounds", rounds);
     run.finish(rig).await?;
     Ok(Outcome::Passed)
