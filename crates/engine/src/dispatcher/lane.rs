@@ -97,6 +97,8 @@ struct Unsaved {
     settle: u64,
     place: Place,
     ended: bool,
+    /// An attempt led to it: neither a person nor the time.
+    answered: bool,
     attempts_made: u32,
     attempts_used: u32,
     /// From waiting for its own time to being ready.
@@ -375,6 +377,7 @@ impl Lane {
             settle: self.mark.settles,
             place: delivery.place,
             ended: delivery.status.is_final(),
+            answered: attempt.is_some(),
             attempts_made: delivery.attempts_made,
             attempts_used: delivery.attempts_used,
             hastened: false,

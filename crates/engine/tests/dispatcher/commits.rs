@@ -113,6 +113,19 @@ fn what_ended_after_it_was_read_is_not_sent_again() {
     node.dispatcher.reads(false);
 }
 
+/// What an attempt led to is told when it is stored; what ended without one is told at once.
+#[test]
+fn only_the_answer_to_an_attempt_is_kept_back_until_it_is_stored() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    let (sent, withdrawn) = (node.publish(lane), node.publish(lane));
+    node.late = Some(vec![]);
+    node.withdraw(lane, withdrawn);
+    node.answer(lane, sent, OK);
+    let is_ending = |id| node.dispatcher.lane(lane).is_ending(&node.as_accepted(id));
+    assert!(is_ending(sent) && !is_ending(withdrawn), "{:?}", node.settled);
+}
+
 /// Goal: while the store is asked for more of what is urgent, nothing that is less so takes its turn.
 /// Method: more of these than a lane has room for, one that is less urgent behind them, and a store that is slow to answer.
 #[test]

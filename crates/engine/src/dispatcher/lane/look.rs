@@ -12,7 +12,7 @@ use tidegate_core::refill::Wanted;
 use tidegate_core::time::{Now, Timestamp};
 
 use super::super::{AccountNo, LaneId};
-use super::{Lane, Mark, Presence};
+use super::{Lane, Mark, Presence, Unsaved};
 
 impl Lane {
     /// Its number.
@@ -96,9 +96,10 @@ impl Lane {
     pub fn is_in_flight(&self, delivery: DeliveryId) -> bool {
         self.flights.iter().any(|flight| flight.delivery.id == delivery)
     }
-    /// Whether this delivery is over, and the store does not have that yet.
+    /// Whether an attempt has ended this delivery, and the store does not have that yet.
     pub fn is_ending(&self, delivery: &Delivery) -> bool {
-        self.unsaved.iter().any(|unsaved| unsaved.ended && unsaved.place == delivery.place)
+        let by_attempt = |unsaved: &Unsaved| unsaved.ended && unsaved.answered;
+        self.unsaved.iter().any(|unsaved| by_attempt(unsaved) && unsaved.place == delivery.place)
     }
     /// How many in flight were before it when they started: in no line, the more urgent ones and the earlier ones.
     pub fn in_flight_before(&self, delivery: &Delivery) -> usize {

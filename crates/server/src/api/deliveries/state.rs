@@ -91,7 +91,8 @@ pub(crate) async fn many(app: &App, stored: &[StoredDelivery]) -> Result<Vec<Sta
 
 fn look(view: &View<'_>, destination: DestinationNo, delivery: &Delivery, deleted: bool) -> Standing {
     let lane = view.lane(destination);
-    // How it ended is known when it is written: until then the gates would judge one that may have been delivered.
+    // How its attempt ended it is known when that is written: until then the gates would judge one that may have been
+    // delivered. What ends without an attempt is shown at once, below.
     if lane.is_some_and(|lane| lane.is_in_flight(delivery.id) || lane.is_ending(delivery)) {
         return Standing::of(Status::Delivering);
     }
