@@ -115,9 +115,16 @@ async fn the_line_behind_a_retried_head_counts_it() {
         explain(&server, &deliveries[0]).await["hold_reason"] == "retry_backoff"
     })
     .await;
+    let head = explain(&server, &deliveries[0]).await;
+    let mut before = head["retry_at"].clone();
+    assert_eq!(head["estimated_at"], before);
     for (delivery, ahead) in deliveries.iter().zip(0..) {
         let told = explain(&server, delivery).await;
         assert_eq!(told["queue"]["ahead"], ahead, "{told}");
+        // One after the other, from the moment at which the head goes.
+        let at = told["estimated_at"].clone();
+        assert!(at.as_str() > before.as_str() || ahead == 0, "{told}");
+        before = at;
     }
 }
 

@@ -2,9 +2,11 @@
 
 use axum::extract::State;
 use serde::Serialize;
+use tidegate_core::delivery::Delivery;
 use tidegate_core::gate::{self, Decision, Explanation, Gate, Hold};
 use tidegate_core::id::{DeliveryId, kind};
 use tidegate_core::lane::LaneState;
+use tidegate_core::order::Turn;
 use tidegate_core::policy::Policy;
 use tidegate_core::sketch::{Quantile, Sketch};
 use tidegate_core::time::{Millis, Now, Timestamp};
@@ -48,7 +50,7 @@ pub(crate) struct ExplanationView {
     /// Its place in the destination's queue; null where it does not wait.
     #[schema(required = true)]
     queue: Option<QueuePlace>,
-    /// When it will be sent, as things stand; null where that depends on a person, or on what comes before it in its line.
+    /// When it will be sent, as things stand; null where that depends on a person.
     #[serde(serialize_with = "as_optional_text")]
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     estimated_at: Option<Timestamp>,
@@ -102,6 +104,8 @@ struct Lane {
     state: LaneState,
     /// Those in flight that were before it.
     under_way: u64,
+    /// Where it keeps an order: when the first of its line can go, if that is known.
+    line_opens: Option<Option<Timestamp>>,
     /// The delivery that goes first to find out whether the destination is well again, if one does.
     probe: Option<DeliveryId>,
 }
@@ -159,12 +163,14 @@ async fn estimate(
         let lane = view.lane(no)?;
         // In a line, whatever is before it goes before it, in flight or not.
         let in_line = lane.policy().ordering.line(&delivery).is_some();
+        let line_opens = in_line.then(|| line_opens(lane, view.now, &delivery));
         Some(Lane {
             now: view.now,
             as_of: view.as_of(no),
             policy: lane.shared_policy(),
             state: lane.state().clone(),
             under_way: if in_line { 0 } else { lane.in_flight_before(&delivery) as u64 },
+            line_opens,
             probe: opens.filter(|_| probes).and_then(|at| lane.next_probe(at)),
         })
     });
@@ -178,12 +184,18 @@ async fn estimate(
         None => counted.saturating_sub(lane.under_way),
     };
     view.queue = Some(QueuePlace { ahead: ahead.min(MAX_AHEAD), exact: counted < MAX_AHEAD });
-    let Some(opens) = opens else { return Ok(()) };
+    let (Some(opens), Some(line_opens)) = (opens, lane.line_opens.unwrap_or(Some(lane.now.wall))) else {
+        return Ok(());
+    };
     let exchange = exchange(&lane.state);
     // The probe has to come back first.
     let probed = if lane.probe.is_some() && ahead > 0 { exchange } else { Millis::ZERO };
-    let begins = begins(lane.now.wall, explanation) + probed;
-    let at = gate::estimate(lane.now, begins, ahead, exchange, &lane.policy, &lane.state);
+    let begins = begins(lane.now.wall, explanation).max(line_opens) + probed;
+    let mut at = gate::estimate(lane.now, begins, ahead, exchange, &lane.policy, &lane.state);
+    if lane.line_opens.is_some() {
+        // One after the other, whatever the destination could take at once.
+        at = at.max(begins + exchange.scaled(i64::try_from(ahead).unwrap_or(i64::MAX), 1));
+    }
     let mask = lane.policy.quiet.mask_for(&stored.delivery.event_type);
     let at = gate::through_quiet_hours(begins, at, &lane.policy, mask).max(opens + probed);
     view.estimated_at = Some(at);
@@ -191,7 +203,21 @@ async fn estimate(
     Ok(())
 }
 
-/// When every gate is open, where time alone decides that. A slot comes with an answer, so it counts as open.
+/// When the first of a delivery's line can go, as far as the lane knows it; now, where that is in flight.
+fn line_opens(lane: &tidegate_engine::dispatcher::Lane, now: Now, delivery: &Delivery) -> Option<Timestamp> {
+    match lane.turn(delivery) {
+        Turn::Its => Some(now.wall),
+        Turn::Behind(head) if lane.is_in_flight(head) => Some(now.wall),
+        Turn::Behind(head) => {
+            let head = lane.deliveries().find(|waiting| waiting.id == head)?;
+            opens(now.wall, &lane.explain(now, head))
+        }
+        Turn::Halted(_) => None,
+    }
+}
+
+/// When every gate is open, where time alone decides that. A slot comes with an answer, and so does a turn: they count as
+/// open.
 fn opens(now: Timestamp, explanation: &Explanation) -> Option<Timestamp> {
     if let Decision::Wait(wait) = explanation.decision
         && let Some(until) = wait.until
@@ -201,7 +227,7 @@ fn opens(now: Timestamp, explanation: &Explanation) -> Option<Timestamp> {
     let mut opens = now;
     for view in &explanation.gates {
         opens = match (view.hold, view.until()) {
-            (None, _) | (Some(Hold::AtCapacity { .. }), _) => opens,
+            (None, _) | (Some(Hold::AtCapacity { .. } | Hold::OrderBlocked { halted: false, .. }), _) => opens,
             (Some(_), Some(until)) => opens.max(until),
             (Some(Hold::CircuitOpen { .. } | Hold::Throttled { .. }), None) => opens,
             (Some(_), None) => return None,
