@@ -237,8 +237,10 @@ impl LaneState {
         let current = attempt.breaker_generation == self.breaker.generation()
             && attempt.throttle_generation == self.throttle.generation();
         let max = policy.max_concurrency.get();
+        // What was on its way when the destination asked for a pause says nothing about how it will be after it.
+        let asked_to_wait = self.unavailable_until.is_some_and(|until| now.wall < until);
         match bearing {
-            Bearing::Success if current => self.ramp.raise(max),
+            Bearing::Success if current && !asked_to_wait => self.ramp.raise(max),
             Bearing::Failure if current => self.ramp.lower(max),
             _ => {}
         }

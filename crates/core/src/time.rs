@@ -116,6 +116,9 @@ impl Timestamp {
     }
     /// Reads an RFC 3339 time, rounding down to the millisecond.
     pub fn parse(text: &str) -> Option<Self> {
+        if !is_rfc_3339(text) {
+            return None;
+        }
         let instant: jiff::Timestamp = text.parse().ok()?;
         Some(Self::from_millis(instant.as_millisecond()))
     }
@@ -123,6 +126,30 @@ impl Timestamp {
     pub fn to_jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_millisecond(self.0).expect("MIN and MAX lie within jiff's range")
     }
+}
+
+/// Whether a text has the shape of RFC 3339. The library reads more than that: shorter forms, and zones in brackets that it
+/// then does not look at.
+fn is_rfc_3339(text: &str) -> bool {
+    let fits = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
+                b'0' => byte.is_ascii_digit(),
+                b'T' => matches!(byte, b'T' | b't' | b' '),
+                b'+' => matches!(byte, b'+' | b'-'),
+                other => byte == other,
+            })
+    };
+    let zoned = |text: &str| {
+        let at = text.len().checked_sub("+00:00".len())?;
+        let (moment, zone) = text.split_at_checked(at)?;
+        fits(zone, "+00:00").then_some(moment.len())
+    };
+    let utc = text.strip_suffix(['Z', 'z']).map(str::len);
+    let Some(moment) = utc.or_else(|| zoned(text)).and_then(|end| text.get(..end)) else { return false };
+    let (seconds, fraction) = moment.split_once('.').unwrap_or((moment, "0"));
+    let digits = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    fits(seconds, "0000-00-00T00:00:00") && digits
 }
 
 impl Add<Millis> for Timestamp {
@@ -211,6 +238,35 @@ mod tests {
         assert_eq!(Timestamp::MAX.to_string(), "9999-12-30T22:00:00.000Z");
         assert_eq!(Timestamp::from_millis(i64::MIN), Timestamp::MIN);
         let _ = Timestamp::MIN.to_string();
+    }
+
+    #[test]
+    fn times_are_read_as_rfc_3339_writes_them() {
+        let noon = Timestamp::parse("2026-04-23T12:00:00Z");
+        assert!(noon.is_some());
+        for same in [
+            "2026-04-23t12:00:00z",
+            "2026-04-23 12:00:00.000999999Z",
+            "2026-04-23T14:00:00.0+02:00",
+            "2026-04-23T07:30:00-04:30",
+        ] {
+            assert_eq!(Timestamp::parse(same), noon, "{same}");
+        }
+        for other in [
+            "2026-04-23T12Z",
+            "2026-04-23T12:00Z",
+            "20260423T120000Z",
+            "2026-04-23T12:00:00Z[Asia/Tokyo]",
+            "2026-04-23T12:00:00",
+            "2026-04-23T12:00:00.Z",
+            "2026-04-23T12:00:00+0200",
+            "+002026-04-23T12:00:00Z",
+            "2026-04-23T25:00:00Z",
+            "é",
+            "",
+        ] {
+            assert_eq!(Timestamp::parse(other), None, "{other}");
+        }
     }
 
     #[test]

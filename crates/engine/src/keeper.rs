@@ -17,8 +17,10 @@ use recall::Watch;
 
 /// How often to look for what has expired or is too old: lanes end what they have in memory by themselves, to the millisecond.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// Deliveries ended at once.
+/// Deliveries ended at once: lanes are not held up by more.
 const SWEEP: usize = 1_000;
+/// When to look again where there were as many: what was found is stored as ended by then.
+const SWEEP_ON: Duration = Duration::from_millis(100);
 /// How often to look for what may be deleted.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 /// Events deleted in one commit: few enough not to hold up what is accepted in the same group.
@@ -60,6 +62,9 @@ async fn sweep(parts: Arc<Parts>, inbox: mpsc::UnboundedSender<Arrival>) {
                 continue;
             }
         };
+        if found.len() >= SWEEP {
+            tick.reset_after(SWEEP_ON);
+        }
         if !found.is_empty() && inbox.send(Arrival::Overdue(found)).is_err() {
             return;
         }

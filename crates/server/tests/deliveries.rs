@@ -167,7 +167,15 @@ async fn deleting_a_destination_cancels_what_waits_for_it() {
         let story = event(&server, one).await;
         assert_eq!(story["status"], "cancelled", "visible at once: {story}");
         assert_eq!(story["deliveries"][0]["final_reason"], "its destination was deleted");
+        assert!(story["deliveries"][0]["finished_at"].is_string(), "{story}");
     }
+    let of_it = format!("/v1/deliveries?destination_id={}", destination["id"].as_str().expect("a string"));
+    let listed = server.get(&format!("{of_it}&status=cancelled&total=true")).await.expect(200);
+    assert_eq!(
+        (&listed["total"], listed["items"].as_array().map(Vec::len)),
+        (&json!(20), Some(20)),
+        "at once"
+    );
     until(secs(10), "all are written", async || {
         server.get("/v1/deliveries?status=cancelled&total=true").await.expect(200)["total"] == 20
     })

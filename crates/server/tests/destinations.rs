@@ -513,4 +513,8 @@ async fn attempts_name_the_node_that_made_them() {
     let node = server.get("/v1/nodes").await.expect(200)["items"][0]["id"].clone();
     assert!(node.is_string());
     assert_eq!(done["attempts"][0]["node"], node);
+    let named = Server::start(&["--node-name", "n1"]).await;
+    let destination = make(&named, &receiver.url, json!({})).await;
+    let id = publish(&named, &destination, json!({})).await;
+    assert_eq!(until_status(&named, &id, "delivered").await["attempts"][0]["node"], "n1");
 }

@@ -221,6 +221,25 @@ async fn an_interval_in_which_work_waited_is_one_row_over_restarts() {
     let shown = server.get(&delivery).await.expect(200);
     let moments = shown["timeline"].as_array().expect("a list");
     assert_eq!(moments.iter().filter(paused).count(), 1, "{shown}");
+
+    server.post(&format!("{destination}/pause"), json!({})).await.expect(200);
+    publish(&server, "waits, too", json!({})).await;
+    until(secs(5), "it is held", async || {
+        server.get(&holds).await.expect(200)["items"].as_array().map(Vec::len) == Some(2)
+    })
+    .await;
+    let page = server.get(&format!("{holds}?limit=1")).await.expect(200);
+    assert_eq!((page["items"].as_array().map(Vec::len), &page["items"][0]["until"]), (Some(1), &Value::Null));
+    let cursor = page["next_cursor"].as_str().expect("there is more");
+    let page = server.get(&format!("{holds}?limit=1&cursor={cursor}")).await.expect(200);
+    assert_eq!((&page["items"][0]["since"], &page["next_cursor"]), (&json!(begun), &Value::Null), "{page}");
+    let age = "tidegate_oldest_held_seconds{destination=\"dst_";
+    until(secs(5), "the metrics tell its age", async || {
+        let metrics = server.get("/metrics").await.text();
+        let line = metrics.lines().find(|line| line.starts_with(age)).expect("a gauge");
+        line.rsplit(' ').next().and_then(|seconds| seconds.parse::<f64>().ok()).is_some_and(|age| age > 0.5)
+    })
+    .await;
 }
 
 #[tokio::test]

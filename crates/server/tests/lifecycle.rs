@@ -30,6 +30,29 @@ async fn what_was_accepted_is_sent_after_a_crash() {
     until(secs(20), "all arrive", async || receiver.count() == 20).await;
 }
 
+/// Goal: attempts that were not made leave nothing behind that keeps a limited destination from starting others.
+/// Method: what waits there is suspected of a crash, and so goes back to its gates once, when it has waited apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limited_destination_goes_on_after_an_attempt_that_was_not_made() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let limited = json!({"name": "a", "url": receiver.url, "max_concurrency": 1,
+        "rate_limit": {"max_per_minute": 600, "burst_capacity": 600}});
+    let made = server.post("/v1/destinations", limited).await.expect(201);
+    let id = made["id"].as_str().unwrap().to_owned();
+    server.post(&format!("/v1/destinations/{id}/pause"), json!({})).await.expect(200);
+    for n in 0..3 {
+        server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": n})).await.expect(202);
+    }
+    let waiting = server.get("/v1/deliveries").await.expect(200);
+    let first = waiting["items"][2]["id"].as_str().expect("an id");
+    server.kill9();
+    std::fs::write(server.data_dir.join("suspects"), format!("{first} 1 0\n")).expect("a file");
+    server.restart().await;
+    server.post(&format!("/v1/destinations/{id}/resume"), json!({})).await.expect(200);
+    until(secs(10), "all arrive", async || receiver.count() == 3).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_lets_the_attempt_in_flight_finish() {
     let mut server = Server::start(&[]).await;

@@ -144,9 +144,14 @@ async fn a_batch_is_accepted_whole_or_not_at_all() {
     let refused = server.post("/v1/outbound-events/batch", missing).await.expect_error(422, "invalid_field");
     assert_eq!(refused["field"], "events[0].payload");
 
+    let path = "/v1/outbound-events/batch";
+    let lines = "{\"event_type\":\"l.1\",\"payload\":1}\n{broken\n";
+    let sent = server.try_send(Method::POST, path, Some("application/x-ndjson"), Bytes::from(lines)).await;
+    let refused = sent.unwrap().expect_error(400, "invalid_json");
+    assert_eq!((&refused["index"], &refused["field"]), (&json!(1), &json!("events[1]")));
+
     let lines =
         "{\"event_type\":\"l.1\",\"payload\": [1 ,2]}\n\n{\"event_type\":\"l.2\",\"payload\":\"x\"}\n";
-    let path = "/v1/outbound-events/batch";
     let sent =
         server.try_send(Method::POST, path, Some("application/x-ndjson"), Bytes::from(lines)).await.unwrap();
     let data = sent.expect(202);
@@ -192,6 +197,15 @@ async fn above_its_quota_an_account_is_answered_429() {
     for _ in 0..3 {
         server.post("/v1/outbound-events", event.clone()).await.expect(202);
     }
+    let mut named = json!({"event_type": "a.b", "payload": 1, "external_event_id": "again"});
+    let refused = server.post("/v1/outbound-events", named.clone()).await;
+    refused.expect_error(429, "quota_exceeded");
+    server.patch("/v1/settings", json!({"max_queued_events": 4})).await.expect(200);
+    let first = server.post("/v1/outbound-events", named.clone()).await.expect(202);
+    let again = server.post("/v1/outbound-events", named.clone()).await.expect(202);
+    assert_eq!((&again["id"], &again["duplicate"]), (&first["id"], &json!(true)), "it needs no room");
+    named["payload"] = json!(2);
+    server.post("/v1/outbound-events", named).await.expect_error(429, "quota_exceeded");
     let refused = server.post("/v1/outbound-events", event.clone()).await;
     assert!(refused.header("retry-after").is_some());
     refused.expect_error(429, "quota_exceeded");
@@ -267,11 +281,19 @@ async fn a_key_is_answered_as_the_first_time_where_the_request_would_be_refused_
     let keyed = server.with_header("idempotency-key", "lost");
     let body = json!({"event_type": "a.b", "payload": 1, "destination_ids": [gone]});
     let first = keyed.post("/v1/outbound-events", body.clone()).await.expect(202);
+    let mut named = body.clone();
+    named["external_event_id"] = json!("x");
+    let known = server.post("/v1/outbound-events", named.clone()).await.expect(202);
     let batch = json!({"events": [body.clone()]});
     let all = keyed.post("/v1/outbound-events/batch", batch.clone()).await.expect(202);
     assert_eq!(server.delete(&format!("/v1/destinations/{gone}")).await.status, 204);
     assert_eq!(keyed.post("/v1/outbound-events", body.clone()).await.expect(202), first);
     assert_eq!(keyed.post("/v1/outbound-events/batch", batch).await.expect(202), all);
+    let again = server.post("/v1/outbound-events", named).await.expect(202);
+    assert_eq!(
+        (&again["id"], &again["duplicate"], &again["routed"]),
+        (&known["id"], &json!(true), &json!(1))
+    );
     let other = server.with_header("idempotency-key", "another").post("/v1/outbound-events", body).await;
     assert_eq!(other.expect_error(422, "invalid_field")["field"], "destination_ids[0]");
 }

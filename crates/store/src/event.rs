@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tidegate_core::delivery::{Delivery, Priority};
 use tidegate_core::id::{DeliveryId, EventId};
 use tidegate_core::pattern::EventType;
-use tidegate_core::time::Timestamp;
+use tidegate_core::time::{Millis, Timestamp};
 
 use crate::{AccountNo, DestinationNo};
 
@@ -68,6 +68,9 @@ pub struct ExternalId {
     /// A hash of the payload: the same id with another payload is a conflict.
     pub payload_hash: [u8; 32],
 }
+
+/// How long an idempotency key and an external id are remembered.
+pub const REMEMBERED: Millis = Millis::hours(24);
 
 /// An `Idempotency-Key`: the same key and body give the first answer again.
 #[derive(Clone, Debug)]

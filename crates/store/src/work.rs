@@ -18,8 +18,6 @@ const GROUP_EVENTS: usize = 4_096;
 /// Payload bytes in one commit: a commit that writes more would make small requests wait.
 const GROUP_BYTES: usize = 8 << 20;
 
-/// How long an idempotency key and an external id are remembered.
-pub(crate) const REMEMBERED: Millis = Millis::hours(24);
 /// How long they are kept, in case the clock was set.
 pub(crate) const KEYS_KEPT: Millis = Millis::hours(48);
 /// Deliveries that are made ready in one go: many came due at once after an outage, and others wait for the writer.

@@ -51,6 +51,18 @@ fn after_a_throttle_one_at_a_time_goes() {
 }
 
 #[test]
+fn what_was_on_its_way_before_an_unavailable_does_not_raise_the_ramp() {
+    let policy = eight_at_once();
+    let mut lane = confident(&policy);
+    let on_their_way: Vec<Attempt> = (0..8).map(|delivery| start(&mut lane, delivery)).collect();
+    let unavailable = Outcome::Unavailable { retry_after: Millis::seconds(5) };
+    for (delivery, attempt) in (0..).zip(&on_their_way) {
+        end(&mut lane, &policy, delivery, attempt, if delivery == 0 { unavailable } else { OK });
+    }
+    assert_eq!(lane.ramp.limit(8), 1);
+}
+
+#[test]
 fn after_an_open_breaker_one_at_a_time_goes() {
     let policy = eight_at_once();
     let mut lane = confident(&policy);

@@ -45,8 +45,10 @@ impl Driver {
                     });
                     self.settle(lane, mark, delivery, attempt);
                 }
+                // With how far it has got: starts that led to no result are known to be stored, too.
                 Effect::SaveLane { lane } => {
-                    self.recorder.touched.insert(lane);
+                    let mark = self.dispatcher.lane(lane).mark();
+                    self.recorder.await_commit(lane, mark);
                 }
                 Effect::Refill { lane } => self.refill(lane),
                 Effect::Held { lane, reason, since, until } => {

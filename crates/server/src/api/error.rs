@@ -100,6 +100,12 @@ impl ApiError {
         self.status
     }
 
+    /// Whether it is refused for what is so now and need not have been before: a quota, a destination that is gone.
+    pub(crate) fn is_of_the_moment(&self) -> bool {
+        let gone = |field: &str| field.starts_with("destination_ids[");
+        self.status == StatusCode::TOO_MANY_REQUESTS || self.field.as_deref().is_some_and(gone)
+    }
+
     /// The same with another code.
     #[must_use]
     pub(crate) fn code(mut self, code: &'static str) -> Self {
@@ -112,11 +118,12 @@ impl ApiError {
         self.field = Some(field.into());
         self
     }
-    /// The same, seen from the list `list` that holds the object at `index`: `payload` becomes `events[3].payload`.
+    /// The same, seen from the list `list` that holds the object at `index`: `payload` becomes `events[3].payload`,
+    /// and where no field is at fault, all of it is.
     #[must_use]
     pub(crate) fn within(mut self, list: &str, index: usize) -> Self {
         self.index = Some(index);
-        self.field = self.field.map(|field| match field.as_str() {
+        self.field = Some(match self.field.as_deref().unwrap_or_default() {
             "" => format!("{list}[{index}]"),
             field if field.starts_with('[') => format!("{list}[{index}]{field}"),
             field => format!("{list}[{index}].{field}"),

@@ -97,7 +97,7 @@ async fn show(State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
             refused,
         );
     }
-    gauges(&app, &lanes, &mut page);
+    gauges(&app, &lanes, &mut page).await;
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.finish()))
 }
 
@@ -180,7 +180,7 @@ fn counters(app: &App, page: &mut Page) {
     );
 }
 
-fn gauges(app: &App, lanes: &[Seen], page: &mut Page) {
+async fn gauges(app: &App, lanes: &[Seen], page: &mut Page) {
     let now = app.engine.now().wall;
     let mut held = std::collections::BTreeMap::<&'static str, u64>::new();
     let mut all: Vec<(DestinationNo, Gauge)> = Vec::with_capacity(lanes.len());
@@ -188,14 +188,14 @@ fn gauges(app: &App, lanes: &[Seen], page: &mut Page) {
         for (reason, count) in &seen.by_reason {
             *held.entry(reason.word()).or_default() += count;
         }
-        let oldest = seen.held.map_or(0.0, |(_, since)| (now - since).as_secs_f64().max(0.0));
+        let held_for = seen.held.map_or(0.0, |(_, since)| (now - since).as_secs_f64().max(0.0));
         all.push((
             seen.destination,
             Gauge {
                 queued: seen.queued,
                 inflight: seen.inflight,
                 denied: seen.denied,
-                oldest_seconds: oldest,
+                oldest_seconds: held_for,
             },
         ));
     }
@@ -204,7 +204,7 @@ fn gauges(app: &App, lanes: &[Seen], page: &mut Page) {
         let count = held.get(reason.word()).copied().unwrap_or(0);
         page.sample("tidegate_held_deliveries", &[("reason", reason.word())], count);
     }
-    let rows = labelled(app, all);
+    let rows = labelled(app, all).await;
     let rows: Vec<(&str, &Gauge)> = rows.iter().map(|(label, gauge)| (label.as_str(), gauge)).collect();
     page.by_destination("tidegate_queue_depth", "gauge", "Deliveries that wait.", &rows, |gauge| {
         gauge.queued as f64
@@ -216,17 +216,27 @@ fn gauges(app: &App, lanes: &[Seen], page: &mut Page) {
     page.by_destination("tidegate_concurrency_slot_denied_total", "counter", denied, &rows, |gauge| {
         gauge.denied as f64
     });
-    let oldest = "How long the current hold lasts.";
+    let oldest = "Age of the oldest delivery that waits; of `other`, how long the longest hold has lasted.";
     page.by_destination("tidegate_oldest_held_seconds", "gauge", oldest, &rows, |gauge| gauge.oldest_seconds);
 }
 
 /// The busiest by their ids, the rest together.
-fn labelled(app: &App, mut all: Vec<(DestinationNo, Gauge)>) -> Vec<(String, Gauge)> {
+async fn labelled(app: &App, mut all: Vec<(DestinationNo, Gauge)>) -> Vec<(String, Gauge)> {
     all.sort_unstable_by_key(|(destination, gauge)| (std::cmp::Reverse(gauge.busy()), *destination));
     let rest = all.split_off(all.len().min(LABELLED));
     let mut other = Gauge::default();
     for (_, gauge) in &rest {
         other.join(gauge);
+    }
+    let now = app.engine.now().wall;
+    let numbers = all.iter().map(|(destination, _)| *destination).collect();
+    // A store that cannot be read must not hide everything else.
+    if let Ok(surveyed) = app.engine.store().survey(numbers, now).await {
+        for ((_, gauge), surveyed) in all.iter_mut().zip(surveyed) {
+            // One in flight does not wait.
+            let oldest = surveyed.oldest_open.filter(|_| gauge.queued > 0);
+            gauge.oldest_seconds = oldest.map_or(0.0, |since| (now - since).as_secs_f64().max(0.0));
+        }
     }
     let mut rows: Vec<(String, Gauge)> = Vec::with_capacity(all.len() + 1);
     for (destination, gauge) in all {

@@ -18,12 +18,17 @@ use super::page::{Cursor, ListAnswer, ListQuery, page_of};
 use super::{App, Data, ok};
 use crate::auth::{Call, Operator};
 
-/// What attempts say about where they were made, where there is only one node.
+/// The name of a node that was given none, where there is only one.
 pub(crate) const THIS_NODE: &str = "single";
+
+/// The name of this node.
+fn own_name(app: &App) -> String {
+    app.config.node_name.clone().unwrap_or_else(|| THIS_NODE.to_owned())
+}
 
 /// The node that gave this number at that time. One that has left since is known by its seat.
 pub(crate) fn name_of(app: &App, number: Sequence, at: Timestamp) -> String {
-    let Some(seen) = app.engine.cluster() else { return THIS_NODE.to_owned() };
+    let Some(seen) = app.engine.cluster() else { return own_name(app) };
     let Some(seat) = number.seat() else { return String::new() };
     let sat = |row: &&tidegate_store::cluster::NodeRow| row.seat == seat && row.started_at <= at;
     let row = seen.nodes.iter().find(sat);
@@ -100,7 +105,7 @@ async fn list(
     });
     let (destinations, inflight) = look.await?;
     let own = NodeView {
-        id: app.config.node_name.clone().unwrap_or_else(|| THIS_NODE.to_owned()),
+        id: own_name(&app),
         status: if *app.leaving.borrow() { "leaving" } else { "active" },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         address: None,

@@ -20,9 +20,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tidegate_core::id::EventId;
+use tidegate_core::pattern::EventType;
 use tidegate_core::sequence::Sequence;
 use tidegate_store::AccountNo;
 use tidegate_store::event::{Accept, Accepted, IdempotencyKey, Item, NewEvent};
+use tidegate_store::list::{EventFilter, PageQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -77,6 +79,7 @@ async fn publish(
         Ok(drafts) => accept(&app, &caller, drafts, key.clone(), Shape::Single).await,
         Err(refused) => Err(refused),
     };
+    let answered = or_first_event(&app, &caller, &body, answered).await;
     or_first_answer(&app, key, answered).await
 }
 
@@ -118,7 +121,7 @@ fn draft_batch(app: &App, caller: &Caller, body: &Bytes, lines: bool) -> Result<
     let builder = Builder::new(app, caller.account);
     let draft = |part: &[u8]| {
         let event = wire::read_event(part)?;
-        if event.payload.get().len() > app.config.max_event_bytes {
+        if part.len() > app.config.max_event_bytes {
             return Err(ApiError::too_large(app.config.max_event_bytes).field("payload"));
         }
         // One small payload must not keep the whole batch in memory.
@@ -146,6 +149,39 @@ async fn or_first_answer(
         Ok(Some(Accepted::Again(bytes))) => Ok(again(bytes)),
         Ok(_) | Err(_) => answered,
     }
+}
+
+/// The same for a repeated `external_event_id`, which needs no room and goes nowhere anew.
+async fn or_first_event(
+    app: &App,
+    caller: &Caller,
+    body: &Bytes,
+    answered: Result<Response, ApiError>,
+) -> Result<Response, ApiError> {
+    match &answered {
+        Err(refused) if refused.is_of_the_moment() => {
+            first_event(app, caller.account, body).await.map_or(answered, Ok)
+        }
+        _ => answered,
+    }
+}
+
+/// The answer for an event that was accepted before under the same name, and is the same.
+async fn first_event(app: &App, account: AccountNo, body: &Bytes) -> Option<Response> {
+    let event = wire::read_event(body).ok()?;
+    let filter = EventFilter {
+        event_type: Some(EventType::parse(&event.event_type).ok()?),
+        from: Some(app.engine.now().wall - tidegate_store::event::REMEMBERED),
+        external_event_id: Some(event.external_event_id?.0.as_ref().into()),
+        ..EventFilter::default()
+    };
+    let page = PageQuery { account, before: None, limit: 1, oldest_first: false };
+    let first = app.engine.store().events(page, filter).await.ok()?.items.pop()?;
+    let (payload, _) = payload::take(event.payload, event.content_type.as_ref(), body).ok()?;
+    let item = Item::Duplicate { first: first.message.id, routed: Some(first.routed) };
+    let answer = Published::new(first.message.id, first.routed as usize, false);
+    let same = first.message.payload == payload;
+    same.then(|| answer::json(answer::render(Shape::Single, vec![answer], &[item])))
 }
 
 /// What was answered the first time.

@@ -9,13 +9,12 @@ use super::rows::priority;
 use super::walk::Way;
 use crate::AccountNo;
 use crate::codec::{self, length, time};
-use crate::event::{Accepted, IdempotencyKey, StoredEvent};
+use crate::event::{Accepted, IdempotencyKey, REMEMBERED, StoredEvent};
 use crate::list::{EventFilter, Page, PageQuery};
 use crate::names::find_type;
 use crate::shared::Reader;
 use crate::source::{Result, Row, params};
 use crate::sql;
-use crate::work::REMEMBERED;
 
 /// Rows that are looked at for one page, and for one count.
 const LOOKED_AT: usize = 2_000;

@@ -57,6 +57,12 @@ impl Search {
             let among = filter.destinations.take();
             let busy = lanes(app, caller, among, |_, lane| lane.in_flight_count() > 0).await?;
             filter.destinations = Some(busy).filter(|busy| busy.len() <= MAX_SEPARATE);
+        } else if status == Some(StatusWord::Cancelled) {
+            // What waited for a destination that was deleted is cancelled, also where that is not written yet.
+            let deleted = |no: &DestinationNo| app.catalogue.destination(*no).is_none();
+            if filter.destinations.as_ref().is_some_and(|all| all.iter().any(deleted)) {
+                filter.stages.get_or_insert_default().push(Stage::Open);
+            }
         }
         Ok(Self { filter, status, reason })
     }
@@ -75,7 +81,8 @@ impl Search {
 
     /// How many there are: the store knows, unless lanes must tell them apart.
     pub(crate) async fn count(&self, app: &App, caller: &Caller) -> Result<Total, ApiError> {
-        if self.reason.is_none() && self.status.is_none_or(|status| status.stage() != Stage::Open) {
+        let open = |stages: &Vec<Stage>| stages.contains(&Stage::Open);
+        if self.reason.is_none() && !self.filter.stages.as_ref().is_some_and(open) {
             let store = app.engine.store();
             let counted = store.count_deliveries(caller.account, self.filter.clone(), MAX_TOTAL).await?;
             return Ok(counted.map_or(Total::Many, Total::counted));

@@ -1,7 +1,7 @@
 //! A delivery as it is shown.
 
 use serde::Serialize;
-use tidegate_core::delivery::Status;
+use tidegate_core::delivery::{Delivery, Status};
 use tidegate_core::id::{DeliveryId, DestinationId, EventId};
 use tidegate_core::time::Timestamp;
 use tidegate_store::delivery::StoredDelivery;
@@ -110,10 +110,18 @@ impl DeliveryView {
             created_at: delivery.accepted_at,
             deliver_at: stored.deliver_at,
             expires_at: delivery.expires_at,
-            finished_at: stored.finished_at,
+            finished_at: stored
+                .finished_at
+                .or_else(|| end.map(|_| over_since(delivery, app.engine.now().wall))),
             final_reason: end.map(|end| end.to_string()),
             will_expire: standing.will_expire,
             replay_of: stored.replay_of,
         }
     }
+}
+
+/// Since when a delivery is over that is not stored so yet: its expiry or its greatest age, else a moment ago.
+fn over_since(delivery: &Delivery, now: Timestamp) -> Timestamp {
+    let by_itself = delivery.expires_at.into_iter().chain([delivery.too_old_at]);
+    by_itself.fold(now, Timestamp::min)
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use tidegate_core::delivery::HoldReason;
 use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 use utoipa::{IntoParams, ToSchema};
@@ -73,13 +74,6 @@ pub(super) async fn holds(
     let asked_to = time("to", query.to.as_deref())?;
     let cursor = params.cursor.and_then(|at| i64::try_from(at).ok()).map(Timestamp::from_millis);
     let to = cursor.or(asked_to).unwrap_or(Timestamp::MAX);
-    let mut rows = app.engine.store().holds(no, from, to, params.limit + 1).await?;
-    rows.sort_by_key(|row| std::cmp::Reverse(row.since));
-    rows.retain(|row| cursor.is_none_or(|cursor| row.since < cursor));
-    let more = rows.len() > params.limit;
-    rows.truncate(params.limit);
-    let position = |at: Timestamp| u128::try_from(at.as_millis()).unwrap_or(0);
-    let next_cursor = rows.last().filter(|_| more).map(|row| list.encode(position(row.since)));
     let current = if asked_to.is_none_or(|to| app.engine.now().wall < to) {
         app.engine
             .look_at([no], move |view| view.lane(no).and_then(tidegate_engine::dispatcher::Lane::held))
@@ -87,6 +81,17 @@ pub(super) async fn holds(
     } else {
         None
     };
+    // What lasts comes before all others.
+    let lasts = current.filter(|_| cursor.is_none());
+    let room = params.limit - usize::from(lasts.is_some());
+    let mut rows = app.engine.store().holds(no, from, to, room + 1).await?;
+    rows.sort_by_key(|row| std::cmp::Reverse(row.since));
+    rows.retain(|row| cursor.is_none_or(|cursor| row.since < cursor));
+    let more = rows.len() > room;
+    rows.truncate(room);
+    let last = rows.last().map(|row| row.since).or(lasts.map(|(_, since)| since));
+    let position = |at: Timestamp| u128::try_from(at.as_millis()).unwrap_or(0);
+    let next_cursor = last.filter(|_| more).map(|since| list.encode(position(since)));
     let total = if params.total {
         let most = usize::try_from(MAX_TOTAL).unwrap_or(usize::MAX).saturating_add(1);
         let past = app.engine.store().holds(no, from, asked_to.unwrap_or(Timestamp::MAX), most).await?;
@@ -94,11 +99,9 @@ pub(super) async fn holds(
     } else {
         Total::Unasked
     };
-    let mut items: Vec<PastHold> = Vec::new();
-    if cursor.is_none() {
-        let now = current.map(|(reason, since)| PastHold { reason: reason.word(), since, until: None });
-        items.extend(now);
-    }
+    let lasting =
+        |(reason, since): (HoldReason, Timestamp)| PastHold { reason: reason.word(), since, until: None };
+    let mut items: Vec<PastHold> = lasts.map(lasting).into_iter().collect();
     items.extend(rows.iter().map(|row| PastHold {
         reason: row.reason.word(),
         since: row.since,

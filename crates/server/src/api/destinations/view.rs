@@ -251,7 +251,9 @@ fn show(
     let (store, no) = (app.engine.store(), entry.row.no);
     let inflight = lane.map_or(0, |lane| lane.in_flight);
     let waiting = store.waiting(Of::Destination(no)).deliveries;
-    let Surveyed { oldest_open: oldest_queued_at, tally } = *surveyed;
+    let Surveyed { oldest_open, tally } = *surveyed;
+    // One in flight does not wait.
+    let oldest_queued_at = oldest_open.filter(|_| waiting > u64::from(inflight));
     let rate = |count: u64| (tally.attempts > 0).then(|| count as f64 / tally.attempts as f64);
     let (document, policy) = (&entry.spec.document, &entry.policy);
     let schedules: Vec<ScheduleDocument> =

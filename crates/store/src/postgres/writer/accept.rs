@@ -9,13 +9,13 @@ use tidegate_core::time::Timestamp;
 
 use super::{Bundle, rows};
 use crate::codec;
-use crate::event::{Accepted, Item, NewEvent, NewReplay};
+use crate::event::{Accepted, Item, NewEvent, NewReplay, REMEMBERED};
 use crate::postgres::failure::Failure;
 use crate::postgres::intern::Intern;
 use crate::postgres::link::Answer;
 use crate::postgres::sql;
 use crate::postgres::value::{Rows, row};
-use crate::work::{Accepting, REMEMBERED, Work};
+use crate::work::{Accepting, Work};
 use crate::{AccountNo, DestinationNo};
 
 /// The events of a request.

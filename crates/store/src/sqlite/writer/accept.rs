@@ -12,10 +12,10 @@ use super::Writer;
 use crate::AccountNo;
 use crate::codec::{self, maybe_ms};
 use crate::counts::Belonging;
-use crate::event::{Accepted, ExternalId, IdempotencyKey, Item, NewEvent};
+use crate::event::{Accepted, ExternalId, IdempotencyKey, Item, NewEvent, REMEMBERED};
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
-use crate::work::{Accepting, REMEMBERED};
+use crate::work::Accepting;
 
 /// External ids that this request itself brings: account, type, id.
 type Brought<'a> = HashMap<(AccountNo, i64, &'a str), Named>;

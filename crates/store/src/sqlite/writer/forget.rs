@@ -11,9 +11,10 @@ use tidegate_core::time::{Millis, Timestamp};
 
 use super::Writer;
 use crate::codec;
+use crate::event::REMEMBERED;
 use crate::sqlite::failure::Failure;
 use crate::sqlite::sql;
-use crate::work::{KEYS_KEPT, REMEMBERED};
+use crate::work::KEYS_KEPT;
 
 /// So far ahead of the time now an acceptance cannot be, but by a clock that was wrong then.
 const AHEAD: Millis = Millis::days(1);
