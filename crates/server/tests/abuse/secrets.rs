@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::accounts::{operations, with_id};
-use super::kit::{Answer, Client, Receiver, Reply, Server, secs, until};
+use super::kit::{Answer, Client, Postgres, Receiver, Reply, Server, secs, until};
 
 /// What is told to nobody.
 pub(crate) const SIGNING: &str = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2FuYXJ5";
@@ -140,6 +140,7 @@ async fn secrets_are_nowhere_to_be_read() {
         let bytes = std::fs::read(&path).expect("it can be read");
         said.push(Said::new(path.display().to_string(), bytes, SHOWN));
     }
+    said.extend(server.database_url().map(|url| Said::new("the database", Postgres::dump(url), SHOWN)));
 
     let texts = [
         SIGNING,
@@ -163,7 +164,10 @@ async fn secrets_are_nowhere_to_be_read() {
         }
     }
     assert!(said.len() > 60, "{}", said.len());
+    let kept = server.database_url().map_or("tidegate.db", |_| "the database");
+    let kept = |one: &&Said| one.place.contains(kept);
     for clear in SHOWN {
+        assert!(said.iter().filter(kept).any(|one| one.tells(clear.as_bytes())), "{clear} is in the store");
         let found = said.iter().filter(|one| one.tells(clear.as_bytes())).count();
         assert!(found >= 5, "{clear} is no secret, and must be found where it is looked for: {found}");
     }
@@ -215,14 +219,17 @@ fn refusable(url: &str) -> Vec<(Method, &'static str, Bytes)> {
     all
 }
 
-/// The bytes by which a canary is known: its text, and what the text of a signing secret stands for.
+/// The bytes by which a canary is known: its text, and what the text of a signing secret stands for; each also in the digits by
+/// which a database shows bytes.
 fn forms(canary: &str) -> Vec<Vec<u8>> {
     let text = canary.trim_start_matches("whsec_");
     let mut forms = vec![text.as_bytes().to_vec()];
     if text != canary {
         forms.push(STANDARD.decode(text).expect("base64"));
     }
-    forms
+    let digits = |form: &Vec<u8>| form.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let shown: Vec<_> = forms.iter().map(|form| digits(form).into_bytes()).collect();
+    [forms, shown].concat()
 }
 
 async fn sign_in(server: &Server) -> Client {
