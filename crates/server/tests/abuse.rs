@@ -6,8 +6,12 @@ mod kit;
 mod accounts;
 #[path = "abuse/live.rs"]
 mod live;
+#[path = "abuse/secrets.rs"]
+mod secrets;
 #[path = "abuse/slow.rs"]
 mod slow;
+#[path = "abuse/stream.rs"]
+mod stream;
 #[path = "abuse/terminal.rs"]
 mod terminal;
 
@@ -92,7 +96,7 @@ async fn no_list_tells_of_another_account_and_no_cursor_is_trusted() {
     let mut lists = 0;
     for (method, path) in operations(&document) {
         if method != "get" || path.contains('{') || !path.starts_with("/v1/") || path == "/v1/stream" {
-            continue;
+            continue; // it does not end: see abuse/stream.rs
         }
         let shown = stranger.get(&path).await;
         let told: Vec<_> = secret.iter().filter(|id| shown.text().contains(id.as_str())).collect();
@@ -128,119 +132,6 @@ async fn no_list_tells_of_another_account_and_no_cursor_is_trusted() {
         }
     }
     assert!(lists >= 8, "{lists}");
-}
-
-/// What was made with these, and is to be found nowhere.
-const SIGNING: &str = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2FuYXJ5";
-const SIGNING_BYTES: &str = "canary-canary-canary-canary";
-const TOKEN: &str = "canary-token-5f1d";
-const VALUE: &str = "canary-value-77aa";
-const IN_URL: &str = "canary-in-url-0b3c";
-
-/// Goal: secrets are told to nobody: neither by logs at their most talkative, metrics, answers and pages, nor by the files.
-#[tokio::test(flavor = "multi_thread")]
-async fn secrets_are_nowhere_to_be_read() {
-    let mut server = Server::start(&["--log-level", "trace"]).await;
-    let receiver = Receiver::start(|_| Reply::status(500)).await;
-    let url = format!("{}/{IN_URL}?token={IN_URL}", receiver.url);
-    let bearer = json!({"url": url, "external_id": "b", "signing_secret": SIGNING, "auth_config": {"type": "bearer", "token": TOKEN}});
-    let header = json!({"url": url, "external_id": "h", "auth_config": {"type": "header", "name": "x-api-key", "value": VALUE}});
-    server.post("/v1/destinations", bearer).await.expect(201);
-    let made = server.post("/v1/destinations", header).await.expect(201);
-    let generated = made["signing_secret"].as_str().expect("it is told once").to_owned();
-    let rotated = server.post("/v1/destinations/h/rotate-secret", json!({})).await.expect(200);
-    let rotated = rotated["signing_secret"].as_str().expect("it is told once").to_owned();
-    let key = server.post("/v1/api-keys", json!({"name": "k", "role": "editor"})).await.expect(201);
-    let key = key["api_key"].as_str().expect("it is told once").to_owned();
-    let event = json!({"event_type": "a.b", "payload": 1});
-    let event = server.with_key(&key).post("/v1/outbound-events", event).await.expect(202)["id"].take();
-    let event = event.as_str().expect("an id").to_owned();
-    server.post("/v1/destinations/b/test", json!({})).await.expect(200);
-    server.patch("/v1/destinations/b", json!({"max_concurrency": 3})).await.expect(200);
-    server
-        .post(
-            "/v1/destinations",
-            json!({"url": url, "auth_config": {"type": "bearer", "token": format!("{TOKEN}\n")}}),
-        )
-        .await
-        .expect_error(422, "invalid_field");
-    server
-        .post("/v1/destinations", json!({"url": format!("http://u:{TOKEN}@example.com/")}))
-        .await
-        .expect_error(422, "invalid_field");
-    server.with_key(&format!("{key}x")).get("/v1/stats").await.expect_error(401, "unauthorized");
-    until(secs(20), "both were tried", async || receiver.count() >= 3).await;
-    assert!(
-        receiver.received().iter().any(|one| one.header("authorization") == Some(&format!("Bearer {TOKEN}")))
-    );
-    assert!(receiver.received().iter().any(|one| one.header("x-api-key") == Some(VALUE)));
-
-    let mut said = vec![("the metrics".to_owned(), server.get("/metrics").await.bytes.to_vec())];
-    let document = server.get("/openapi.json").await.json;
-    for (_, path) in
-        operations(&document).into_iter().filter(|(method, path)| method == "get" && path != "/v1/stream")
-    {
-        let ids = [("/v1/destinations/", "b"), ("/v1/outbound-events/", event.as_str())];
-        let id = ids.iter().find(|(collection, _)| path.starts_with(collection)).map_or("x", |(_, id)| id);
-        let path = accounts::with_id(&path, id);
-        said.push((path.clone(), server.get(&path).await.bytes.to_vec()));
-    }
-    let browser = sign_in(&server).await;
-    for page in [
-        "/",
-        "/destinations",
-        "/destinations/b",
-        "/destinations/b/edit",
-        "/destinations/h",
-        "/log",
-        "/dead-letters",
-        "/settings",
-        "/event-types",
-    ] {
-        let shown = browser.get(page).await;
-        assert_eq!(shown.status, 200, "{page}: {}", shown.text());
-        said.push((page.to_owned(), shown.bytes.to_vec()));
-    }
-    said.push((format!("/events/{event}"), browser.get(&format!("/events/{event}")).await.bytes.to_vec()));
-    assert!(server.stop().await);
-    let url_is_theirs_to_see = said.len();
-    said.push(("the log".to_owned(), server.log().into_bytes()));
-    for file in std::fs::read_dir(&server.data_dir).expect("the data") {
-        let path = file.expect("a file").path();
-        said.push((path.display().to_string(), std::fs::read(&path).expect("it can be read")));
-    }
-    let raw = |secret: &str| {
-        use base64::Engine as _;
-        let text = secret.trim_start_matches("whsec_");
-        base64::engine::general_purpose::STANDARD.decode(text).expect("base64")
-    };
-    let texts = [SIGNING, SIGNING_BYTES, TOKEN, VALUE, &generated, &rotated, &key, &server.key];
-    let mut canaries: Vec<(String, Vec<u8>)> = texts
-        .iter()
-        .map(|text| ((*text).to_owned(), text.trim_start_matches("whsec_").as_bytes().to_vec()))
-        .collect();
-    canaries.push(("a generated secret's bytes".to_owned(), raw(&generated)));
-    canaries.push(("a rotated secret's bytes".to_owned(), raw(&rotated)));
-    for (index, (place, bytes)) in said.iter().enumerate() {
-        for (name, canary) in &canaries {
-            let told = bytes.windows(canary.len()).any(|window| window == canary.as_slice());
-            assert!(!told, "{place} tells {name}");
-        }
-        let log = index == url_is_theirs_to_see;
-        let told = bytes.windows(IN_URL.len()).any(|window| window == IN_URL.as_bytes());
-        assert!(!log || !told, "the log tells what stands in URLs");
-    }
-    assert!(said.len() > 40, "{}", said.len());
-}
-
-async fn sign_in(server: &Server) -> Client {
-    let bare = Client::new(&server.base_url, "");
-    let form = bytes::Bytes::from(format!("key={}", server.key));
-    let kind = Some("application/x-www-form-urlencoded");
-    let entered = bare.try_send(Method::POST, "/sign-in", kind, form).await.expect("an answer");
-    let cookie =
-        entered.header("set-cookie").expect("a cookie").split(';').next().expect("a pair").to_owned();
-    bare.with_header("cookie", &cookie)
 }
 
 /// Goal: nobody guesses keys quickly, by whichever door, and nobody is somebody else by saying so.

@@ -251,3 +251,65 @@ async fn a_header_that_counts_once_is_refused_twice() {
     let refused = twice("idempotency-key").post("/v1/outbound-events", event).await;
     assert_eq!(refused.expect_error(422, "invalid_field")["field"], "Idempotency-Key");
 }
+
+/// Goal: a key that was good once is worth no more than one that never was, and nothing tells them apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_has_ended_is_answered_like_one_that_nobody_has() {
+    let server = Server::start(&[]).await;
+    let made = server.post("/v1/api-keys", json!({"name": "a", "role": "owner"})).await.expect(201);
+    let revoked = server.with_key(made["api_key"].as_str().unwrap());
+    let soon = Timestamp::from_millis(server_time(&server).await + 1_000).to_string();
+    let body = json!({"name": "b", "role": "owner", "expires_at": soon});
+    let made_to_end = server.post("/v1/api-keys", body).await.expect(201);
+    let expired = server.with_key(made_to_end["api_key"].as_str().unwrap());
+    let unknown = server.with_key("tg_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG");
+    revoked.get("/v1/settings").await.expect(200);
+    expired.get("/v1/settings").await.expect(200);
+    server.delete(&format!("/v1/api-keys/{}", made["id"].as_str().unwrap())).await.expect(204);
+    until(secs(5), "it expires", async || expired.get("/v1/settings").await.status == 401).await;
+
+    let event = json!({"event_type": "a.b", "payload": 1});
+    let answers = async |client: &Client| {
+        [
+            client.get("/v1/destinations").await,
+            client.get("/v1/settings").await,
+            client.post("/v1/outbound-events", event.clone()).await,
+            client.post("/v1/destinations", json!({"url": "https://example.com/"})).await,
+            client.patch("/v1/settings", json!({"paused": true})).await,
+            client.delete("/v1/routes/rte_00000000000000000000000000").await,
+            client.get("/v1/stream").await,
+        ]
+        .map(|answer| {
+            let header = answer.header("www-authenticate").map(str::to_owned);
+            (answer.status, header, answer.text())
+        })
+    };
+    let told = answers(&unknown).await;
+    assert!(told.iter().all(|(status, ..)| *status == 401), "{told:?}");
+    assert_eq!(answers(&revoked).await, told, "a revoked one");
+    assert_eq!(answers(&expired).await, told, "an expired one");
+    assert_eq!(server.get("/v1/outbound-events?total=true").await.expect(200)["total"], 0);
+    assert_eq!(server.get("/v1/settings").await.expect(200)["paused"], false);
+}
+
+/// Goal: a key is good in its header alone: what stands in a URL stands in the logs of every proxy.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_in_the_query_is_no_key() {
+    let server = Server::start(&[]).await;
+    let event = json!({"event_type": "a.b", "payload": 1});
+    // Who brings no key in the header guesses none, so that these are not limited.
+    let bare = server.with_key("");
+    for name in
+        ["key", "api_key", "apikey", "token", "access_token", "authorization", "Authorization", "bearer"]
+    {
+        for value in [server.key.clone(), format!("Bearer%20{}", server.key)] {
+            let query = format!("?{name}={value}");
+            let refused = bare.get(&format!("/v1/settings{query}")).await;
+            refused.expect_error(401, "unauthorized");
+        }
+        let publish = format!("/v1/outbound-events?{name}={}", server.key);
+        let refused = bare.post(&publish, event.clone()).await;
+        refused.expect_error(401, "unauthorized");
+    }
+    assert_eq!(server.get("/v1/outbound-events?total=true").await.expect(200)["total"], 0);
+}

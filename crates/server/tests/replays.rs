@@ -2,7 +2,9 @@
 
 mod kit;
 
-use kit::{Client, Receiver, Reply, Server, secs, until, until_some};
+use std::time::Duration;
+
+use kit::{Client, Receiver, Reply, Server, millis, now, secs, until, until_some};
 use serde_json::{Value, json};
 
 /// A destination that refuses, and so many dead letters of it.
@@ -131,4 +133,57 @@ async fn a_job_without_a_filter_is_refused_and_an_empty_one_means_everything() {
     let job = server.post("/v1/cancellations", json!({"filter": {}})).await.expect(202);
     assert_eq!(until_done(&server, "cancellations", &job).await["done"], 1);
     assert_eq!(total(&server, "status=cancelled").await, 1);
+}
+
+/// Goal: a mass replay keeps to its destination's rate, as the receiver sees it, and others' live events do not wait for it.
+/// Method: some hundreds of dead letters at once, behind a limit; meanwhile live events to somebody else, one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mass_replay_keeps_to_its_rate_and_delays_nobody_else() {
+    const COUNT: usize = 300;
+    const PER_SECOND: u32 = 50;
+    const BURST: u32 = 20;
+    /// A live event's whole way, on a busy machine: far less than the replay takes.
+    const LIVE: Duration = secs(2);
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let destination = dead_letters(&server, &receiver, COUNT).await;
+    let path = format!("/v1/destinations/{}", destination["id"].as_str().expect("an id"));
+    let limit = json!({"max": PER_SECOND, "per": "second", "burst_capacity": BURST});
+    server.patch(&path, json!({"rate_limit": limit, "event_types": []})).await.expect(200);
+    let other = Receiver::start(|_| Reply::status(200)).await;
+    server.post("/v1/destinations", json!({"url": other.url})).await.expect(201);
+    receiver.behave(|_| Reply::status(200));
+
+    let filter = json!({"destination_id": destination["id"], "status": "dead_letter"});
+    let job = json!({"filter": filter, "max_per_minute": 600_000});
+    let began = now();
+    let job = server.post("/v1/replays", job).await.expect(202);
+    let mut live = 0;
+    while receiver.count() < 2 * COUNT {
+        assert!(began.elapsed() < secs(60), "{} of {COUNT} were replayed", receiver.count() - COUNT);
+        let published = now();
+        server
+            .post("/v1/outbound-events", json!({"event_type": "live.one", "payload": live}))
+            .await
+            .expect(202);
+        live += 1;
+        until(LIVE, "a live event arrives", async || other.count() == live).await;
+        assert!(published.elapsed() < LIVE, "live event {live} took {:?}", published.elapsed());
+    }
+    let took = began.elapsed();
+    assert_eq!(until_done(&server, "replays", &job).await["done"], COUNT);
+    assert!(live >= 20, "{live} live events in {took:?}");
+    let replayed = &receiver.received()[COUNT..];
+    for (first, one) in replayed.iter().enumerate() {
+        for (last, other) in replayed.iter().enumerate().skip(first) {
+            // What is sent evenly comes in less so: so much, on a busy machine.
+            let time = other.began_at.saturating_duration_since(one.began_at) + millis(500);
+            let most = f64::from(BURST) + f64::from(PER_SECOND) * time.as_secs_f64();
+            assert!((last - first + 1) as f64 <= most, "{} in {time:?}", last - first + 1);
+        }
+    }
+    until(secs(20), "all are delivered", async || {
+        total(&server, "status=delivered").await == (COUNT + live) as u64
+    })
+    .await;
 }

@@ -38,6 +38,8 @@ mod fixture;
 mod forget;
 #[path = "conformance/lists.rs"]
 mod lists;
+#[path = "conformance/migration.rs"]
+mod migration;
 #[path = "conformance/model.rs"]
 mod model;
 #[path = "conformance/outbox.rs"]

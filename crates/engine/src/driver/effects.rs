@@ -240,12 +240,8 @@ async fn within_lease(
         let now = parts.clock.mono();
         let elapsed = now.since(sending.attempt.started.mono);
         if now.as_millis() < parts.lease_until.load(Relaxed) {
-            let work = || poll_unless_it_panics(attempt.as_mut(), context);
-            return parts.deathwatch.at_work(sending.delivery, work).unwrap_or_else(|| {
-                tracing::error!("an attempt panicked; it counts as one with an answer that cannot be read");
-                let outcome = Outcome::NetworkError(NetworkFault::BadResponse);
-                Poll::Ready(Ok(Answer::without_answer(outcome, elapsed, "its answer cannot be read")))
-            });
+            let work = || poll_unless_it_panics(attempt.as_mut(), context, elapsed);
+            return parts.deathwatch.at_work(sending.delivery, work);
         }
         Poll::Ready(Ok(Answer::without_answer(Outcome::Cancelled, elapsed, "the lease ended")))
     })
@@ -253,12 +249,17 @@ async fn within_lease(
 }
 
 /// A stranger's answer may hit a bug of ours. The panic then costs this attempt, but not its slot, which would stay taken if
-/// nobody reported the attempt's end. `None`: it panicked, and must not be polled again.
-fn poll_unless_it_panics<F: Future>(
-    attempt: Pin<&mut F>,
+/// nobody reported the attempt's end: it has one, and is not polled again.
+fn poll_unless_it_panics(
+    attempt: Pin<&mut impl Future<Output = Result<Answer, NotSent>>>,
     context: &mut Context<'_>,
-) -> Option<Poll<F::Output>> {
-    catch_unwind(AssertUnwindSafe(|| attempt.poll(context))).ok()
+    elapsed: Millis,
+) -> Poll<Result<Answer, NotSent>> {
+    catch_unwind(AssertUnwindSafe(|| attempt.poll(context))).unwrap_or_else(|_| {
+        tracing::error!("an attempt panicked; it counts as one with an answer that cannot be read");
+        let outcome = Outcome::NetworkError(NetworkFault::BadResponse);
+        Poll::Ready(Ok(Answer::without_answer(outcome, elapsed, "its answer cannot be read")))
+    })
 }
 
 /// How long the attempt may take, now that it begins. The gates have cut its time to what was left of the event's life; since
@@ -309,14 +310,39 @@ async fn read_refill(parts: &Parts, mut query: RefillQuery) -> Option<Refilled> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::task::Waker;
 
-    #[test]
-    fn an_attempt_that_panics_ends_all_the_same() {
-        let context = &mut Context::from_waker(Waker::noop());
-        let attempt = pin!(async { assert_eq!(Vec::<u8>::new().len(), 1, "a fault of ours") });
-        assert!(poll_unless_it_panics(attempt, context).is_none());
-        let attempt = pin!(std::future::ready(7));
-        assert_eq!(poll_unless_it_panics(attempt, context), Some(Poll::Ready(7)));
+    const ELAPSED: Millis = Millis::new(7);
+    const OK: Outcome = Outcome::Success { status: 200 };
+
+    /// What an attempt does that waits once, as for a socket, and hits a fault of ours before that, after it, or never.
+    async fn attempt(faulty_before: bool, faulty_after: bool) -> Result<Answer, NotSent> {
+        assert!(!faulty_before, "a fault of ours");
+        tokio::task::yield_now().await;
+        assert!(!faulty_after, "a fault of ours");
+        Ok(Answer::without_answer(OK, ELAPSED, "it is well"))
+    }
+
+    /// Goal: an attempt that panics costs itself alone: it ends as a failure, and those around it are answered.
+    #[tokio::test]
+    async fn an_attempt_that_panics_costs_itself_alone() {
+        let bad = Outcome::NetworkError(NetworkFault::BadResponse);
+        let mut tasks = Vec::new();
+        for number in 0..12 {
+            tasks.push(tokio::spawn(async move {
+                let mut attempt = pin!(attempt(number % 4 == 1, number % 4 == 3));
+                poll_fn(|context| poll_unless_it_panics(attempt.as_mut(), context, ELAPSED)).await
+            }));
+        }
+        for (number, task) in tasks.into_iter().enumerate() {
+            let made = task.await.expect("its task goes on").ok().expect("it was made");
+            let expected =
+                if number % 2 == 0 { (OK, "it is well") } else { (bad, "its answer cannot be read") };
+            assert_eq!(
+                (made.report.outcome, made.error.as_deref()),
+                (expected.0, Some(expected.1)),
+                "{number}"
+            );
+            assert_eq!(made.report.elapsed, ELAPSED, "{number}");
+        }
     }
 }

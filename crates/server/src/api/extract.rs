@@ -222,7 +222,7 @@ pub(crate) fn parse_under<'a, T: serde::Deserialize<'a>>(
         match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
             Err(syntax) => ApiError::bad_json(syntax),
             Ok(_) if str::from_utf8(body).is_err() => ApiError::bad_json("it is not UTF-8"),
-            Ok(_) => fault(parent, &path, &without_place(&inner)),
+            Ok(_) => fault(parent, &path, &without_value(&without_place(&inner))),
         }
     })?;
     reader.end().map_err(ApiError::bad_json)?;
@@ -235,6 +235,19 @@ fn without_place(error: &serde_json::Error) -> String {
     match text.rfind(" at line ") {
         Some(end) => text[..end].to_owned(),
         None => text,
+    }
+}
+
+/// What was expected, and of what kind it is, but not what it is: somebody may have written a credential where an object with
+/// one belongs. ``invalid type: string "…", expected u32``.
+fn without_value(message: &str) -> Cow<'_, str> {
+    let is_quoted = ["invalid type: ", "invalid value: "].iter().any(|kind| message.starts_with(kind));
+    let value = message.find(['"', '`']).filter(|_| is_quoted);
+    match (value, message.rfind(", expected ")) {
+        (Some(value), Some(rest)) if value < rest => {
+            Cow::Owned(format!("{}{}", message[..value].trim_end(), &message[rest..]))
+        }
+        _ => Cow::Borrowed(message),
     }
 }
 

@@ -266,7 +266,7 @@ mod tests {
         assert!(fields.fault_of("retry_policy").is_some());
         assert!(!fields.tick("retry_policy", "").into_string().contains("fault"), "it is told once");
         let fault = Refused {
-            error: "`rate_limit.max`: invalid type: string \"x\", expected u64".to_owned(),
+            error: "`rate_limit.max`: invalid type: string, expected u64".to_owned(),
             field: Some("rate_limit.max_per_minute".to_owned()),
             ..fault.clone()
         };

@@ -65,6 +65,15 @@ impl Postgres {
         Some(format!("postgres://postgres@127.0.0.1:{}/{name}", shared.port))
     }
 
+    /// All rows of all tables of a database, as text; bytes in hexadecimal digits.
+    pub(crate) fn dump(url: &str) -> String {
+        let program = Self::programs().expect("a database lies in a PostgreSQL").join("pg_dump");
+        let output = as_user(&program).args(["--data-only", url]).stdin(Stdio::null()).output();
+        let output = output.expect("pg_dump runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// A new, empty one.
     pub(crate) fn start(programs: &Path) -> Self {
         let server = Self::prepare(programs);

@@ -98,6 +98,12 @@ impl Server {
         self.client.clone()
     }
 
+    /// The database that it uses, where that is in PostgreSQL.
+    pub(crate) fn database_url(&self) -> Option<&str> {
+        let url = self.environment.iter().find(|(name, _)| name == "TIDEGATE_DATABASE_URL");
+        url.map(|(_, url)| url.as_str())
+    }
+
     /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()

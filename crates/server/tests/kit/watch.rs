@@ -51,6 +51,11 @@ impl Watch {
         self.task.is_finished()
     }
 
+    /// All that came so far, as it came.
+    pub(crate) fn text(&self) -> String {
+        self.read.lock().expect("no panic").clone()
+    }
+
     /// The data of all events so far.
     pub(crate) fn seen(&self) -> Vec<Value> {
         let read = self.read.lock().expect("no panic");

@@ -50,6 +50,25 @@ async fn a_fault_is_answered_with_the_path_of_its_field() {
 }
 
 #[tokio::test]
+async fn a_value_of_the_wrong_type_is_not_repeated() {
+    for (body, kind) in [
+        (r#"{"name": 12345}"#, "integer"),
+        (r#"{"name": 123.45}"#, "floating point"),
+        (r#"{"name": "a", "inner": "12345"}"#, "string"),
+        (r#"{"name": "a", "inner": "12345, expected `12345` \", expected "}"#, "string"),
+        (r#"{"name": "a", "inner": {"max": -12345}}"#, "integer"),
+        (r#"{"name": "a", "inner": {"max": "12345"}}"#, "string"),
+    ] {
+        let (_, json) = refusal(body).await;
+        let said = json["error"].as_str().unwrap();
+        assert!(
+            !said.contains("123") && said.contains(kind) && said.contains(", expected "),
+            "{body}: {said}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_json_is_400() {
     let deep = format!(r#"{{"name": {}1{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
     for body in ["", "{", "nope", r#"{"name": "a"} x"#, r#"{"name": NaN}"#, &deep] {
