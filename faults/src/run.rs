@@ -121,6 +121,14 @@ impl Run {
         self.producers.extend(producer::start(&self.desk(load), &mut rig.dice));
     }
 
+    /// Publishes an event that quiet hours hold. Says how many such have not come yet.
+    pub(crate) async fn publish_held(&self, rig: &mut Rig) -> Result<u64> {
+        let desk = self.desk(Load::little(1));
+        let accepted = producer::publish_one(&desk, rig.dice.split(), "quiet").await;
+        ensure!(accepted, "an event for quiet hours was not accepted: {}", self.server.log_tail());
+        Ok(desk.held())
+    }
+
     fn desk(&self, load: Load) -> Arc<Desk> {
         Arc::new(Desk {
             client: self.server.client.clone(),
@@ -235,7 +243,10 @@ impl Run {
         let mut longest = Duration::ZERO;
         for _ in 0..CANARIES {
             let (before, began) = (plain.receiver.requests(), now());
-            ensure!(producer::publish_canary(&desk, rig.dice.split()).await, "a canary was not accepted");
+            ensure!(
+                producer::publish_one(&desk, rig.dice.split(), "plain").await,
+                "a canary was not accepted"
+            );
             let arrived = until(bound, async || plain.receiver.requests() > before).await;
             longest = longest.max(began.elapsed());
             ensure!(
