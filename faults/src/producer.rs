@@ -114,6 +114,17 @@ pub(crate) async fn publish_one(desk: &Arc<Desk>, dice: Dice, name: &'static str
     producer.send_once(&request).await == Some(202)
 }
 
+/// Publishes so many events for the plain destination at the same time, each once. Ends when all of them are answered.
+pub(crate) async fn publish_at_once(desk: &Arc<Desk>, dice: &mut Dice, count: u64) {
+    let mut publishers = tokio::task::JoinSet::new();
+    for _ in 0..count {
+        let (desk, dice) = (desk.clone(), dice.split());
+        publishers.spawn(async move { publish_one(&desk, dice, "plain").await });
+    }
+    // How each was answered is in the ledger.
+    publishers.join_all().await;
+}
+
 struct Event {
     event_type: String,
     payload: String,
@@ -286,7 +297,7 @@ impl Producer {
             2..=3 if self.takes("narrow", 60) => "narrow",
             2..=3 if self.takes("slow", 4) => "slow",
             4..=5 if self.takes("flaky", 60) => "flaky",
-            6..=7 if wide => "quiet",
+            6..=7 if wide && !self.desk.ledger.leaves_quiet_alone() => "quiet",
             8..=9 if wide && self.desk.load.brief && self.takes("brief", 40) => "brief",
             10 if self.takes("busy", 12) => "busy",
             11 if self.takes("away", 12) => "away",
