@@ -36,7 +36,7 @@ const EARLY_2039: i64 = 25_203;
 /// The zone with daylight saving time.
 const ZONE: &str = "Europe/Berlin";
 /// The clock is set to so long before a moment: for a look at what arrives there.
-const LEAD: Duration = secs(2);
+const LEAD: Duration = millis(1_600);
 /// Events that are published for each look.
 const HELD: u64 = 2;
 /// A look at quiet hours takes so long …

@@ -39,7 +39,7 @@ const STARTS: Duration = secs(30);
 /// It gets twenty events a second …
 const SLOW: &str = "limited";
 /// … of these, so that there is something to be sent for as long as the disk is full.
-const BACKLOG: u64 = 150;
+const BACKLOG: u64 = 80;
 /// A look at what is sent on a full disk takes so long …
 const LOOK: Duration = secs(1);
 /// … and sees no more than this: what was under way.
