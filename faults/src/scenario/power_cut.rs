@@ -22,7 +22,6 @@ use serde_json::json;
 use super::Scenario;
 use crate::clock::{millis, pass, secs, until};
 use crate::database;
-use crate::dice::Dice;
 use crate::judge::Violations;
 use crate::mounts::{Mount, make_image};
 use crate::producer::Load;
@@ -62,14 +61,13 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     let mut torn = 0;
     while rig.goes_on(cuts, SHORT, rig.wanted.cuts) {
         if tears && cuts % 2 == 1 {
-            torn += torn_cut(rig, &mut run, &mut disk).await?;
+            torn += torn_cut(rig, &mut run, &mut disk, cuts % 4 == 3).await?;
         } else {
             cut(rig, &mut run, &mut disk).await?;
         }
         cuts += 1;
     }
     rig.count("cuts", cuts);
-    rig.count("torn sectors", torn);
     ensure!(torn > 0 || !tears, "{cuts} cuts, and there was nothing to tear");
     run.finish(rig).await?;
     drop(disk);
@@ -115,22 +113,48 @@ async fn cut(rig: &mut Rig, run: &mut Run, disk: &mut Disk) -> Result<()> {
 ///
 /// The server dies at that call, which is not made, and the image is taken when it is gone: what it wrote stays in the cache for
 /// seconds, and nothing is written that would need a sync of which the image does not know.
-async fn torn_cut(rig: &mut Rig, run: &mut Run, disk: &mut Disk) -> Result<u64> {
+async fn torn_cut(rig: &mut Rig, run: &mut Run, disk: &mut Disk, at_checkpoint: bool) -> Result<u64> {
     run.kill().await?;
-    let what = format!("error=EIO:signal=SIGKILL:when={}", 1 + rig.dice.below(MOST_SYNCS));
-    run.server.spawn(&Tracer::new(&run.home).launch(&Injection { calls: "fsync", what }))?;
-    let server = &mut run.server;
-    let died = until(LONGEST_LIFE, async || server.has_ended()).await;
-    ensure!(died, "it does not get as far as the sync at which it is to die: {}", run.server.log_tail());
+    if at_checkpoint {
+        die_at_checkpoint(run).await?;
+    } else {
+        die_at_sync(run, 1 + rig.dice.below(MOST_SYNCS)).await?;
+    }
     run.history.fault("power_cut", &json!({}));
     run.server.note_kill();
     run.world.drained().await?;
     disk.clone_now()?;
     let written = disk.written()?;
     disk.swap()?;
-    let torn = disk.tear(&written, &mut rig.dice)?;
+    let torn = disk.tear(&written, rig)?;
     start_again(run, disk).await?;
     Ok(torn)
+}
+
+/// Dies at its n-th sync, mostly of the log.
+async fn die_at_sync(run: &mut Run, n: u64) -> Result<()> {
+    run.server.spawn(&Tracer::new(&run.home).launch(&unsynced(n)))?;
+    died(run).await
+}
+
+/// Dies at its first sync of the database: when it stops, and has copied there what is in the log.
+async fn die_at_checkpoint(run: &mut Run) -> Result<()> {
+    let tracer = Tracer::new(&run.home).only_file(&run.server.data_dir.join(database::FILE));
+    run.server.start(&tracer.launch(&unsynced(1))).await?;
+    run.server.signal(Signal::TERM)?;
+    died(run).await
+}
+
+/// It dies at a call of `fsync`, which is not made.
+fn unsynced(n: u64) -> Injection {
+    Injection { calls: "fsync", what: format!("error=EIO:signal=SIGKILL:when={n}") }
+}
+
+async fn died(run: &mut Run) -> Result<()> {
+    let server = &mut run.server;
+    let died = until(LONGEST_LIFE, async || server.has_ended()).await;
+    ensure!(died, "it does not get as far as the sync at which it is to die: {}", run.server.log_tail());
+    Ok(())
 }
 
 /// The store is whole, and the server starts on it.
@@ -213,9 +237,10 @@ impl Disk {
     /// nobody was told of; of the database, pages of a checkpoint, all of which are in the log until the database is synced. A
     /// sector that was written in part has its old bytes beside the new ones in the cache, too. A file that has grown has zeros
     /// where it has nothing else: file systems that note a new length before the bytes that it is about leave such.
-    fn tear(&self, written: &[Contents], dice: &mut Dice) -> Result<u64> {
-        let mut torn = 0;
+    fn tear(&self, written: &[Contents], rig: &mut Rig) -> Result<u64> {
+        let mut all = 0;
         for (name, bytes) in written {
+            let mut torn = 0;
             let path = self.data_dir().join(name);
             let mut held = fs::read(&path)?;
             let file = File::options().write(true).open(&path)?;
@@ -226,14 +251,17 @@ impl Disk {
             let sectors =
                 held.chunks_exact(SECTOR).zip(bytes.chunks_exact(SECTOR)).zip((0..).step_by(SECTOR));
             for ((old, new), place) in sectors {
-                if old != new && dice.one_in(2) {
+                if old != new && rig.dice.one_in(2) {
                     file.write_all_at(new, place)?;
                     torn += 1;
                 }
             }
             file.sync_all()?;
+            let log = *name == database::LOG;
+            rig.count(if log { "torn sectors of the log" } else { "torn sectors of the database" }, torn);
+            all += torn;
         }
-        Ok(torn)
+        Ok(all)
     }
 
     /// The clone becomes the disk.
