@@ -20,6 +20,7 @@ pub(crate) struct Answered {
 #[derive(Default)]
 pub(crate) struct Ledger {
     closed: AtomicBool,
+    quiet_alone: AtomicBool,
     requests: AtomicU64,
     numbers: AtomicU64,
     accepted: AtomicU64,
@@ -42,6 +43,15 @@ impl Ledger {
     /// Nothing new is published from now on.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing comes to the destination with quiet hours by itself: what waits there has nobody to wake it but the clock.
+    pub(crate) fn leave_quiet_alone(&self, alone: bool) {
+        self.quiet_alone.store(alone, Ordering::Relaxed);
+    }
+
+    pub(crate) fn leaves_quiet_alone(&self) -> bool {
+        self.quiet_alone.load(Ordering::Relaxed)
     }
 
     pub(crate) fn next_request(&self) -> u64 {

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -129,13 +129,25 @@ async fn one(scenario: &'static Scenario, place: &Place, seed: u64, time: Durati
     let began = now();
     let mut rig = Rig::new(place.clone(), scenario.name, seed, began + time);
     let _ = fs::remove_dir_all(&rig.home);
-    let ended = (scenario.run)(&mut rig).await;
+    let ended = (scenario.run)(&mut rig).await.and_then(|outcome| ran_whole(outcome, rig.left_out()));
     if ended.is_ok() {
         let _ = fs::remove_dir_all(&rig.home);
     }
     let row = Row::new(&rig, ended, began.elapsed(), time);
     eprintln!("{}", row.line());
     row
+}
+
+/// Where everything has to run, as in `cargo xtask test`, what cannot has failed: left out it would look like one that passed.
+fn ran_whole(outcome: Outcome, left_out: &[String]) -> Result<Outcome> {
+    if std::env::var_os("XTASK_MUST_RUN").is_none() {
+        return Ok(outcome);
+    }
+    if let Outcome::Skipped(why) = outcome {
+        bail!("it must run, and cannot: {why}");
+    }
+    ensure!(left_out.is_empty(), "all of it must run, and this cannot: {}", left_out.join(", "));
+    Ok(outcome)
 }
 
 fn place(cli: &Cli, form: Form) -> Result<Place> {

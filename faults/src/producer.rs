@@ -23,8 +23,10 @@ const PATIENCE: Duration = secs(120);
 const BRIEF_MS: i64 = 2_500;
 /// What may wait for the plain destination, so that a run comes to rest in minutes.
 const MOST_WAITING: u64 = 200_000;
-/// What may wait in the calm of quiet hours: it is all sent at the end, and fewer than the checker takes for a crowd.
+/// What may wait in the calm of quiet hours: it is all sent when they end, and fewer than the checker takes for a crowd.
 const MOST_QUIET: u64 = 15;
+/// Under this the ledger counts events that do not bypass quiet hours.
+const HELD: &str = "held";
 
 /// How much is published.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +83,14 @@ pub(crate) struct Desk {
     pub(crate) load: Load,
 }
 
+impl Desk {
+    /// Events that quiet hours may hold and that have not come yet.
+    pub(crate) fn held(&self) -> u64 {
+        let come = self.world.find("quiet").map_or(0, |quiet| quiet.receiver.first_made());
+        self.ledger.count_for(HELD).saturating_sub(come)
+    }
+}
+
 /// Starts them. They end when the ledger is closed, each with what it was about.
 pub(crate) fn start(desk: &Arc<Desk>, dice: &mut Dice) -> Vec<tokio::task::JoinHandle<()>> {
     (0..=desk.load.producers)
@@ -95,13 +105,24 @@ pub(crate) fn start(desk: &Arc<Desk>, dice: &mut Dice) -> Vec<tokio::task::JoinH
         .collect()
 }
 
-/// Publishes one event for the plain destination. Says whether it was accepted.
-pub(crate) async fn publish_canary(desk: &Arc<Desk>, dice: Dice) -> bool {
+/// Publishes one event of the type `name.made`. Says whether it was accepted.
+pub(crate) async fn publish_one(desk: &Arc<Desk>, dice: Dice, name: &'static str) -> bool {
     let mut producer = Producer { desk: desk.clone(), dice, ordered: false };
-    let event = producer.event_for("plain");
+    let event = producer.event(name, "made");
     let (body, shown) = (event.body().into(), vec![event.shown()]);
     let request = Request { endpoint: "/v1/outbound-events", key: None, body, shown };
     producer.send_once(&request).await == Some(202)
+}
+
+/// Publishes so many events for the plain destination at the same time, each once. Ends when all of them are answered.
+pub(crate) async fn publish_at_once(desk: &Arc<Desk>, dice: &mut Dice, count: u64) {
+    let mut publishers = tokio::task::JoinSet::new();
+    for _ in 0..count {
+        let (desk, dice) = (desk.clone(), dice.split());
+        publishers.spawn(async move { publish_one(&desk, dice, "plain").await });
+    }
+    // How each was answered is in the ledger.
+    publishers.join_all().await;
 }
 
 struct Event {
@@ -234,18 +255,18 @@ impl Producer {
     }
 
     fn event_for(&mut self, name: &'static str) -> Event {
+        let bypasses = name == "quiet" && (self.desk.held() >= MOST_QUIET || self.dice.one_in(3));
+        self.event(name, if bypasses { "urgent" } else { "made" })
+    }
+
+    fn event(&mut self, name: &'static str, kind: &str) -> Event {
         let Desk { ledger, .. } = &*self.desk;
         ledger.note_for(name);
+        if name == "quiet" && kind == "made" {
+            ledger.note_for(HELD);
+        }
         let number = ledger.next_number();
         let pad = "x".repeat(usize::try_from(self.dice.below(40)).unwrap_or(0));
-        let kind = match name {
-            "quiet" if ledger.count_for("held") >= MOST_QUIET || self.dice.one_in(3) => "urgent",
-            "quiet" => {
-                ledger.note_for("held");
-                "made"
-            }
-            _ => "made",
-        };
         Event {
             event_type: format!("{name}.{kind}"),
             payload: format!("{{\"number\":{number},\"pad\":\"{pad}\"}}"),
@@ -276,7 +297,7 @@ impl Producer {
             2..=3 if self.takes("narrow", 60) => "narrow",
             2..=3 if self.takes("slow", 4) => "slow",
             4..=5 if self.takes("flaky", 60) => "flaky",
-            6..=7 if wide => "quiet",
+            6..=7 if wide && !self.desk.ledger.leaves_quiet_alone() => "quiet",
             8..=9 if wide && self.desk.load.brief && self.takes("brief", 40) => "brief",
             10 if self.takes("busy", 12) => "busy",
             11 if self.takes("away", 12) => "away",

@@ -73,6 +73,8 @@ struct Shared {
     peers: Mutex<HashSet<SocketAddr>>,
     /// First attempts that came.
     first: AtomicU64,
+    /// Those among them of the type `….made`.
+    first_made: AtomicU64,
     all: AtomicU64,
     /// Answers with `Retry-After`.
     refused: AtomicU64,
@@ -115,6 +117,7 @@ impl Receiver {
             behaviour,
             peers: Mutex::default(),
             first: AtomicU64::new(0),
+            first_made: AtomicU64::new(0),
             all: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         });
@@ -125,6 +128,11 @@ impl Receiver {
     /// First attempts so far. After a crash some come again.
     pub(crate) fn first_attempts(&self) -> u64 {
         self.shared.first.load(Ordering::Relaxed)
+    }
+
+    /// First attempts so far of events that do not bypass quiet hours.
+    pub(crate) fn first_made(&self) -> u64 {
+        self.shared.first_made.load(Ordering::Relaxed)
     }
 
     /// Requests so far.
@@ -227,6 +235,8 @@ impl Connection<'_> {
         self.shared.all.fetch_add(1, Ordering::Relaxed);
         if attempt == 1 {
             self.shared.first.fetch_add(1, Ordering::Relaxed);
+            let made = header(head, "tidegate-event-type").is_some_and(|name| name.ends_with(".made"));
+            self.shared.first_made.fetch_add(u64::from(made), Ordering::Relaxed);
         }
         let reply = (self.shared.behaviour)(Asked { attempt, body });
         let stays = self.stays(reply.after).await;

@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::changer::{Changer, Changing};
-use crate::clock::{millis, now, pass, secs, until};
+use crate::clock::{millis, nanos, now, pass, secs, until};
 use crate::dump;
 use crate::history::History;
 use crate::judge;
-use crate::ledger::Ledger;
+use crate::ledger::{Answered, Ledger};
 use crate::poller::{Poller, Polling};
 use crate::producer::{self, Desk, Load};
 use crate::rig::Rig;
@@ -119,6 +119,38 @@ impl Run {
     /// Begins to publish.
     pub(crate) fn produce(&mut self, rig: &mut Rig, load: Load) {
         self.producers.extend(producer::start(&self.desk(load), &mut rig.dice));
+    }
+
+    /// Events that quiet hours may hold and that have not come yet.
+    pub(crate) fn held(&self) -> u64 {
+        self.desk(Load::little(1)).held()
+    }
+
+    /// So many publishers come at once, with an event each. What was answered since then, to whomever, is given back.
+    pub(crate) async fn crowd(&self, rig: &mut Rig, publishers: u64) -> Vec<Answered> {
+        let began = nanos();
+        producer::publish_at_once(&self.desk(Load::little(1)), &mut rig.dice, publishers).await;
+        self.ledger.answers_since(began)
+    }
+
+    /// Publishes so many events for a destination, whatever waits for it.
+    pub(crate) async fn backlog(&self, rig: &mut Rig, name: &'static str, events: u64) -> Result<()> {
+        let desk = self.desk(Load::little(1));
+        for _ in 0..events {
+            let accepted = producer::publish_one(&desk, rig.dice.split(), name).await;
+            ensure!(accepted, "an event for {name} was not accepted: {}", self.server.log_tail());
+        }
+        Ok(())
+    }
+
+    /// The most descriptors that the server had so far.
+    pub(crate) fn most_descriptors(&self) -> u64 {
+        self.sampler.most().1
+    }
+
+    /// The most memory that the server had so far, in bytes.
+    pub(crate) fn most_memory(&self) -> u64 {
+        self.sampler.most().0
     }
 
     fn desk(&self, load: Load) -> Arc<Desk> {
@@ -235,7 +267,10 @@ impl Run {
         let mut longest = Duration::ZERO;
         for _ in 0..CANARIES {
             let (before, began) = (plain.receiver.requests(), now());
-            ensure!(producer::publish_canary(&desk, rig.dice.split()).await, "a canary was not accepted");
+            ensure!(
+                producer::publish_one(&desk, rig.dice.split(), "plain").await,
+                "a canary was not accepted"
+            );
             let arrived = until(bound, async || plain.receiver.requests() > before).await;
             longest = longest.max(began.elapsed());
             ensure!(

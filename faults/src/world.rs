@@ -177,6 +177,13 @@ impl World {
         Ok(())
     }
 
+    /// How many wait for a destination.
+    pub(crate) async fn waiting(&self, client: &Client, name: &str) -> Result<u64> {
+        let destination = self.find(name).with_context(|| format!("there is no {name}"))?;
+        let seen = client.get(&format!("/v1/destinations/{}", destination.id)).await?;
+        seen["queued_events"].as_u64().context("a destination tells how many wait")
+    }
+
     /// Waits until nothing waits and nothing is in flight.
     pub(crate) async fn come_to_rest(&self, client: &Client, bound: Duration) -> Result<()> {
         let began = now();

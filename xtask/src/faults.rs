@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::test::MUST_RUN;
 use crate::tools;
 use crate::{cargo, run, target};
 
@@ -27,9 +28,18 @@ pub(crate) fn run_with(arguments: &[String]) -> Result<()> {
 }
 
 /// The short form of all of them, with what the tests have built: `--tests` means the same features of what others wrote.
-pub(crate) fn run_short(arguments: &[String]) -> Result<()> {
+fn run_short(arguments: &[String]) -> Result<()> {
+    run(short()?.args(arguments))
+}
+
+/// The same as a test: what cannot run here has failed.
+pub(crate) fn run_whole() -> Result<()> {
+    run(short()?.arg("--short").env(MUST_RUN, "1"))
+}
+
+fn short() -> Result<Command> {
     run(cargo().args(["build", "--workspace", "--locked", "--bins", "--tests"]))?;
-    run(Command::new(target().join("debug/tidegate-faults")).args(arguments))
+    Ok(Command::new(target().join("debug/tidegate-faults")))
 }
 
 fn breaker() -> Command {

@@ -12,7 +12,7 @@ const ON_BOTH_STORES: &[&str] =
 const ON_ONE_STORE: &str = "slow::";
 
 /// With this a test that cannot run here fails: what it needs was installed before.
-const MUST_RUN: &str = "XTASK_MUST_RUN";
+pub(crate) const MUST_RUN: &str = "XTASK_MUST_RUN";
 
 /// Installs what is missing, then runs the tests. They learn from the environment where the tools are; what has to run
 /// beside them, servers and receivers, each test starts and ends itself.
@@ -30,5 +30,5 @@ pub(crate) fn run_all() -> Result<()> {
     on_postgres.args(["--", "--skip", ON_ONE_STORE]);
     on_postgres.env(MUST_RUN, "1").env("XTASK_STORE", "postgres");
     run(&mut on_postgres)?;
-    crate::faults::run_short(&["--short".to_owned()])
+    crate::faults::run_whole()
 }

@@ -1,8 +1,10 @@
 //! Ten kills in ten seconds; killed while it recovers; killed while it makes its schema, which is there whole or not at all.
 
+use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use rustix::process::Signal;
 
 use super::Scenario;
 use crate::clock::{millis, pass, secs};
@@ -26,6 +28,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const KILLS: u64 = 10;
 /// A first start writes less often than this.
 const MOST: u64 = 1_000;
+/// It is killed so often at least, at each kind of call.
+const LEAST: u64 = 2;
 
 async fn run(rig: &mut Rig) -> Result<Outcome> {
     let mut loops = 0;
@@ -39,7 +43,8 @@ async fn run(rig: &mut Rig) -> Result<Outcome> {
     run.server.ready().await?;
     run.finish(rig).await?;
     if Tracer::works() {
-        first_starts(rig).await?;
+        first_starts(rig, "pwrite64", 20).await?;
+        first_starts(rig, "fsync", 2).await?;
     } else {
         rig.leave_out("killed while it makes its schema", crate::tracer::MISSING);
     }
@@ -59,31 +64,39 @@ async fn crash_loop(rig: &mut Rig, run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// Killed at each write of a first start. The next one finds nothing, or a whole schema.
-async fn first_starts(rig: &mut Rig) -> Result<()> {
-    let mut point = 1;
-    let mut killed = 0;
-    while point < MOST {
-        let home = rig.home.join(format!("first-{point}"));
-        std::fs::create_dir_all(&home)?;
-        let history = Arc::new(History::begin(&home)?);
-        let mut server = Server::new(&rig.binary, &home, &home.join("data"), &history)?;
-        let what = format!("signal=SIGKILL:when={point}");
-        server.spawn(&Tracer::new(&home).launch(&Injection { calls: "pwrite64", what }))?;
-        if server.ready().await.is_ok() {
-            break;
-        }
-        ensure!(server.has_ended(), "killed at write {point}, it is stuck: {}", server.log_tail());
+/// Killed at each of these calls of a first start, which makes the schema.
+async fn first_starts(rig: &mut Rig, calls: &'static str, stride: u64) -> Result<()> {
+    let (mut point, mut killed) = (1, 0);
+    while point < MOST && first_start(rig, calls, point).await? {
         killed += 1;
-        server.start(&Launch::plain()).await?;
-        let destinations = server.client.get("/v1/destinations").await?;
-        ensure!(destinations["items"].as_array().is_some_and(Vec::is_empty), "{destinations}");
-        server.terminate()?;
-        ensure!(server.end(secs(60)).await?.success(), "it does not stop well: {}", server.log_tail());
-        database::check_integrity(&home.join("data"), &home.join("scratch"))?;
-        std::fs::remove_dir_all(&home)?;
-        point += if rig.is_short() { 20 + rig.dice.below(60) } else { 1 };
+        point += if rig.is_short() { stride + rig.dice.below(2 * stride) } else { 1 };
     }
+    ensure!(point < MOST, "a first start calls {calls} without end");
+    ensure!(killed >= LEAST, "a first start was killed at {killed} of its {calls}, not at {LEAST}");
     rig.count("first starts killed", killed);
     Ok(())
+}
+
+/// Killed at this call. The next start finds nothing, or a whole schema. Says whether there was such a call at all.
+async fn first_start(rig: &Rig, calls: &'static str, point: u64) -> Result<bool> {
+    let home = rig.home.join(format!("first-{calls}-{point}"));
+    std::fs::create_dir_all(&home)?;
+    let history = Arc::new(History::begin(&home)?);
+    let mut server = Server::new(&rig.binary, &home, &home.join("data"), &history)?;
+    let what = format!("signal=SIGKILL:when={point}");
+    server.spawn(&Tracer::new(&home).launch(&Injection { calls, what }))?;
+    if server.ready().await.is_ok() {
+        return Ok(false);
+    }
+    let ended = server.ended()?.and_then(|status| status.signal());
+    let killed = ended == Some(Signal::KILL.as_raw());
+    ensure!(killed, "at {calls} {point} of a first start it is not killed: {}", server.log_tail());
+    server.start(&Launch::plain()).await?;
+    let destinations = server.client.get("/v1/destinations").await?;
+    ensure!(destinations["items"].as_array().is_some_and(Vec::is_empty), "{destinations}");
+    server.terminate()?;
+    ensure!(server.end(secs(60)).await?.success(), "it does not stop well: {}", server.log_tail());
+    database::check_integrity(&home.join("data"), &home.join("scratch"))?;
+    std::fs::remove_dir_all(&home)?;
+    Ok(true)
 }

@@ -25,8 +25,12 @@ pub(super) fn judge(run: &Run) -> Verdict {
         unknown_zone += hours.iter().filter(|(_, hours)| hours.is_none()).count() as u64;
         for receipt in run.requests_at(place) {
             let Some(true_ms) = receipt.wall_ms else { continue };
-            verdict.judge();
             let event_type = run.text(receipt.event_type);
+            // What no window ever concerns may come at any time: it says nothing about quiet hours.
+            let mut windows = hours.iter().filter_map(|(_, hours)| hours.as_deref()).flatten();
+            if windows.any(|window| window.concerns(event_type)) {
+                verdict.judge();
+            }
             let is_quiet = |policy: &Policy, wall: i64, any_type: bool| {
                 let found = hours.iter().find(|(other, _)| std::ptr::eq(*other, policy));
                 let windows = found.and_then(|(_, hours)| hours.as_deref()).unwrap_or_default();

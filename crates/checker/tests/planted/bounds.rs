@@ -129,9 +129,12 @@ fn a_request_in_quiet_hours_is_found_in_the_first_and_in_the_second_fold_hour() 
         let at = minutes * 60_000;
         world.add(Event::new("quiet", at).tries(&[answered(at + 6, 200)]));
         world.breaks(if red { &["I6"] } else { &[] });
+        assert_eq!(world.judged("I6"), 1);
+        // What bypasses quiet hours says nothing about them.
         let mut urgent = World::new();
         urgent.add(Event { kind: "urgent", ..Event::new("quiet", at) });
         urgent.breaks(&[]);
+        assert_eq!(urgent.judged("I6"), 0);
     }
 }
 

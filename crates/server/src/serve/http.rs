@@ -23,6 +23,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
+use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::Service;
@@ -91,11 +92,19 @@ impl Server {
         let mut builder = Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
+        let most = most_connections(config.max_connections, getrlimit(Resource::Nofile).current);
+        if most < config.max_connections {
+            tracing::warn!(
+                max_connections = config.max_connections,
+                taken = most,
+                "half of the files that may be open are fewer than the connections that are allowed: raise the limit (ulimit -n)"
+            );
+        }
         let guests = Guests {
             router,
             builder: Arc::new(builder),
-            slots: Arc::new(Semaphore::new(config.max_connections as usize)),
-            most: config.max_connections,
+            slots: Arc::new(Semaphore::new(most as usize)),
+            most,
             addresses: Arc::new(Addresses::new(config.max_connections_per_address)),
             stage: watch::Sender::new(Stage::Open),
             graceful: GracefulShutdown::new(),
@@ -181,6 +190,13 @@ impl Guests {
     }
 }
 
+/// As many as were asked for, but no more than half of the files that may be open: deliveries and the store need theirs, however
+/// many stand at the door. None: as many files as there can be.
+fn most_connections(wanted: u32, files: Option<u64>) -> u32 {
+    let half = files.map_or(u64::MAX, |files| files / 2);
+    wanted.min(u32::try_from(half).unwrap_or(u32::MAX)).max(1)
+}
+
 /// Tells a client that its connection ends with this answer. HTTP/2 has a frame of its own for that.
 fn say_last(mut response: Response, version: Version, stage: Stage) -> Response {
     if stage != Stage::Open && version < Version::HTTP_2 {
@@ -229,6 +245,19 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_take_half_of_the_files_that_may_be_open() {
+        for (wanted, files, expected) in [
+            (10_000, Some(1_048_576), 10_000),
+            (10_000, None, 10_000),
+            (10_000, Some(256), 128),
+            (100, Some(256), 100),
+            (10_000, Some(1), 1),
+        ] {
+            assert_eq!(most_connections(wanted, files), expected, "{wanted} of {files:?}");
+        }
+    }
 
     #[test]
     fn one_address_cannot_take_every_connection() {
