@@ -235,6 +235,24 @@ fn the_log_is_what_receivers_saw() {
     let mut other = good.clone();
     other.attempt(event, 1)["status_code"] = json!(502);
     other.breaks(&["I11"]);
+    let mut swapped = good.clone();
+    swapped.receipt(event, 1)["attempt"] = json!(3);
+    (swapped.receipt(event, 2)["attempt"], swapped.receipt(event, 3)["attempt"]) = (json!(1), json!(2));
+    swapped.attempt(event, 1)["status_code"] = json!(200);
+    swapped.attempt(event, 2)["status_code"] = json!(500);
+    swapped.breaks(&["I11"]);
+    // After a success there is nothing left to try.
+    let mut early = good.clone();
+    early.attempt(event, 1)["outcome"] = json!("success");
+    early.breaks(&["I11"]);
+    // It came of a publication that was never answered, and the API does not know it.
+    let mut unknown = good.clone();
+    let answer = unknown.producer.iter_mut().find(|line| line["kind"] == "answer").unwrap();
+    (answer["status"], answer["ids"]) = (json!(null), json!([]));
+    unknown.add(Event::new("plain", 30_000));
+    unknown.breaks(&[]);
+    unknown.api.retain(|line| line["body"]["id"] != "dlv_1" && line["delivery_id"] != "dlv_1");
+    unknown.breaks(&["I11"]);
     let mut twice = good;
     twice.repeat(event, 1, 500);
     twice.breaks(&["I11"]);
