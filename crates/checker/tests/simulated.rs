@@ -23,8 +23,8 @@ const REST: Millis = Millis::days(3);
 const STARTS: [Timestamp; 4] = [
     // 2026-03-07T18:00:00Z: by day.
     Timestamp::from_millis(1_772_906_400_000),
-    // 2026-03-08T05:00:00Z: an hour before the night in which clocks go forward.
-    Timestamp::from_millis(1_772_946_000_000),
+    // 2026-03-08T04:00:00Z: two hours before the night in which clocks go forward. Nothing but its end is left to happen then.
+    Timestamp::from_millis(1_772_942_400_000),
     // 2026-03-08T09:30:00Z: an hour and a half before its end, which comes an hour early.
     Timestamp::from_millis(1_772_962_200_000),
     // 2026-11-01T09:30:00Z: two hours and a half before the end of the night in which clocks went back.
