@@ -43,6 +43,10 @@ fn equal_backlogs_that_are_not_served_evenly_are_found() {
     let notes = &verdicts.iter().find(|verdict| verdict.name == "I10").unwrap().notes;
     assert!(notes.iter().any(|note| note.ends_with("or more, 1 times")), "{notes:?}");
     backlogs(120).breaks(&["I10"]);
+    // One that had failed, or had asked to be left alone, may be shut.
+    let mut shut = backlogs(120);
+    shut.add(Event::new("narrow", 10_000).tries(&[answered(10_006, 500), answered(40_500, 200)]));
+    shut.breaks(&[]);
     // Those with different policies need not be served alike.
     let mut other = backlogs(120);
     other.world["destinations"][1]["policy"]["max_concurrency"] = json!(40);
