@@ -95,20 +95,23 @@ fn plant(copy: &Copy, bug: &Bug) -> Result<(Verdict, Duration)> {
     let began = Instant::now();
     let _planted = copy.plant(bug)?;
     let verdict = if build(copy, &bug.test)?.status.success() {
-        judge(&run(copy, &bug.test)?)
+        judge(bug, &run(copy, &bug.test)?)
     } else {
         Verdict::Missed("it does not compile: that proves nothing")
     };
     Ok((verdict, began.elapsed()))
 }
 
-fn judge(output: &Output) -> Verdict {
+fn judge(bug: &Bug, output: &Output) -> Verdict {
     const TOOK_TOO_LONG: i32 = 124;
-    let failed: Vec<String> = text(output).lines().filter_map(failed_test).collect();
+    let text = text(output);
+    let failed: Vec<String> = text.lines().filter_map(failed_test).collect();
+    let is_said = |words: &String| text.lines().any(|line| line.starts_with(words.as_str()));
     match output.status.code() {
         Some(0) => Verdict::Missed("the test passes"),
         Some(TOOK_TOO_LONG) => Verdict::Missed("the test hangs"),
         _ if failed.is_empty() => Verdict::Missed("the test did not fail, but something did"),
+        _ if !bug.says.iter().all(is_said) => Verdict::Missed("the test fails, but for another reason"),
         _ => Verdict::Caught(failed),
     }
 }

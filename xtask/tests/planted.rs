@@ -22,5 +22,6 @@ fn every_bug_has_a_name_of_its_own_and_says_what_it_breaks() {
     assert_eq!(names.len(), bugs.len());
     for bug in &bugs {
         assert!(bug.breaks.len() > 20 && bug.test.contains("--"), "{}", bug.name);
+        assert!(bug.says.iter().all(|words| words.len() > 5), "{}", bug.name);
     }
 }

@@ -18,3 +18,19 @@ mod messages;
 mod shut;
 #[path = "planted/world.rs"]
 mod world;
+
+/// Whoever adds a judge adds a history that turns it red, and it alone.
+#[test]
+fn every_judge_has_a_history_that_only_it_finds_broken() {
+    let histories = [
+        include_str!("planted/bounds.rs"),
+        include_str!("planted/fleet.rs"),
+        include_str!("planted/lines.rs"),
+        include_str!("planted/messages.rs"),
+        include_str!("planted/shut.rs"),
+    ];
+    for (name, _) in tidegate_checker::invariant::ALL {
+        let expected = format!("&[\"{name}\"]");
+        assert!(histories.iter().any(|text| text.contains(&expected)), "no history breaks {name}");
+    }
+}

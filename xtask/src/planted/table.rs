@@ -22,6 +22,9 @@ pub(crate) struct Bug {
     pub(crate) planted: String,
     /// What must notice: the arguments of `cargo test`.
     pub(crate) test: String,
+    /// What the test must have said when it failed: all of these. Nothing: any failure will do.
+    #[serde(default)]
+    pub(crate) says: Vec<String>,
 }
 
 #[derive(Deserialize)]

@@ -1,5 +1,7 @@
-//! I6: nothing begins in quiet hours, unless its type bypasses them. The time zones are those of chrono-tz: another
-//! implementation, and other data, than the server's.
+//! I6: nothing begins in quiet hours, unless its type bypasses them; and when they are over, what waited for that goes. The
+//! time zones are those of chrono-tz: another implementation, and other data, than the server's.
+
+mod ends;
 
 use chrono::{DateTime, Datelike, Timelike, Weekday};
 use chrono_tz::Tz;
@@ -14,7 +16,7 @@ use crate::verdict::Verdict;
 pub(super) fn judge(run: &Run) -> Verdict {
     let mut verdict = Verdict::new("I6", "quiet hours");
     let jitter = i64::try_from(run.jitter / MILLI).unwrap_or(0);
-    let (mut unknown_zone, mut bypassed) = (0, 0);
+    let (mut unknown_zone, mut bypassed, mut over) = (0, 0, 0);
     for (place, destination) in run.places() {
         let phases = destination.timeline.phases();
         if phases.iter().all(|phase| phase.policy.delivery_schedules.is_empty()) {
@@ -51,8 +53,10 @@ pub(super) fn judge(run: &Run) -> Verdict {
                 bypassed += 1;
             }
         }
+        over += ends::judge(run, place, &mut verdict);
     }
     verdict.note(bypassed, "in quiet hours that do not concern their type");
+    verdict.note(over, "ends of quiet hours that something waited for");
     verdict.note(unknown_zone, "schedules name a zone that is not known here: not judged");
     verdict
 }

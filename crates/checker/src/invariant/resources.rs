@@ -5,6 +5,8 @@ use crate::verdict::Verdict;
 
 /// Growth is judged over a life of a node that is at least so long: shorter ones are still filling their caches.
 const LONG_LIFE: u64 = 600 * SECOND;
+/// Fewer do not make quarters to compare.
+const FEWEST_SAMPLES: usize = 16;
 /// What may come and go without being a leak.
 const BREATHING_BYTES: u64 = 32 << 20;
 /// Likewise.
@@ -27,21 +29,32 @@ pub(super) fn judge(run: &Run) -> Verdict {
     }
     let same_life =
         |one: &Sample, other: &Sample| one.node == other.node && !run.faults.is_hit(one.t, other.t);
+    let (mut lives, mut long) = (0, 0);
     for life in run.samples.chunk_by(same_life) {
-        grows(run, life, &mut verdict);
+        lives += 1;
+        if is_long(life) {
+            long += 1;
+            grows(run, life, &mut verdict);
+        }
     }
     if verdict.checked > 0 {
         verdict.notes.push(format!("at most {} MiB and {fds} descriptors", rss >> 20));
+        verdict.notes.push(match long {
+            0 => "growth not judged: no life of 10 minutes".to_owned(),
+            long => format!("growth judged in {long} of {lives} lives, those of 10 minutes at least"),
+        });
     }
     verdict
 }
 
+/// Whether it says anything about growth.
+fn is_long(life: &[Sample]) -> bool {
+    let lasts = life.first().zip(life.last()).map_or(0, |(first, last)| last.t - first.t);
+    lasts >= LONG_LIFE && life.len() >= FEWEST_SAMPLES
+}
+
 /// The last quarter of a life against its second.
 fn grows(run: &Run, life: &[Sample], verdict: &mut Verdict) {
-    let long = life.first().zip(life.last()).is_some_and(|(first, last)| last.t - first.t >= LONG_LIFE);
-    if !long || life.len() < 16 {
-        return;
-    }
     verdict.judge();
     let quarter = life.len() / 4;
     let (early, late) = (&life[quarter..2 * quarter], &life[3 * quarter..]);

@@ -14,7 +14,7 @@ pub(super) const AT_ONCE: u64 = 2 * SECOND;
 /// So many waiting at one destination are a crowd.
 pub(super) const CROWD: i64 = 20;
 /// No closed breaker counts failures from before. One that was open counts until enough went well.
-const FORGIVEN: u64 = 660 * SECOND;
+pub(super) const FORGIVEN: u64 = 660 * SECOND;
 
 /// A delivery that nothing held.
 pub(super) struct Waited<'a> {

@@ -139,6 +139,26 @@ fn a_request_in_quiet_hours_is_found_in_the_first_and_in_the_second_fold_hour() 
 }
 
 #[test]
+fn what_waits_an_hour_longer_than_quiet_hours_last_is_found() {
+    // 08:00Z is 02:00 in Chicago, an hour and fifty minutes after the start.
+    let over = 110 * 60_000;
+    let mut world = World::new();
+    world.add(Event { kind: "urgent", ..Event::new("quiet", 20_000) });
+    let first = world.add(Event::new("quiet", 60_000).tries(&[answered(over + 10, 200)]));
+    world.add(Event::new("quiet", 120_000).tries(&[answered(over + 3_000, 200)]));
+    world.breaks(&[]);
+    let mut late = world.clone();
+    late.shift(first, 1, 3_600_000);
+    late.breaks(&["I6"]);
+    // With a retry ahead of it, or its node down, it may wait.
+    let mut failed = late.clone();
+    failed.end(1, 1)["status"] = json!(500);
+    failed.breaks(&["I1", "I11"]);
+    late.crash(over - 1_000);
+    late.breaks(&[]);
+}
+
+#[test]
 fn quiet_hours_go_by_the_clock_of_the_node() {
     let mut world = World::new();
     world.add(Event::new("quiet", 30_000));
@@ -238,6 +258,24 @@ fn the_log_is_what_receivers_saw() {
     let mut other = good.clone();
     other.attempt(event, 1)["status_code"] = json!(502);
     other.breaks(&["I11"]);
+    let mut swapped = good.clone();
+    swapped.receipt(event, 1)["attempt"] = json!(3);
+    (swapped.receipt(event, 2)["attempt"], swapped.receipt(event, 3)["attempt"]) = (json!(1), json!(2));
+    swapped.attempt(event, 1)["status_code"] = json!(200);
+    swapped.attempt(event, 2)["status_code"] = json!(500);
+    swapped.breaks(&["I11"]);
+    // After a success there is nothing left to try.
+    let mut early = good.clone();
+    early.attempt(event, 1)["outcome"] = json!("success");
+    early.breaks(&["I11"]);
+    // It came of a publication that was never answered, and the API does not know it.
+    let mut unknown = good.clone();
+    let answer = unknown.producer.iter_mut().find(|line| line["kind"] == "answer").unwrap();
+    (answer["status"], answer["ids"]) = (json!(null), json!([]));
+    unknown.add(Event::new("plain", 30_000));
+    unknown.breaks(&[]);
+    unknown.api.retain(|line| line["body"]["id"] != "dlv_1" && line["delivery_id"] != "dlv_1");
+    unknown.breaks(&["I11"]);
     let mut twice = good;
     twice.repeat(event, 1, 500);
     twice.breaks(&["I11"]);

@@ -43,6 +43,10 @@ fn equal_backlogs_that_are_not_served_evenly_are_found() {
     let notes = &verdicts.iter().find(|verdict| verdict.name == "I10").unwrap().notes;
     assert!(notes.iter().any(|note| note.ends_with("or more, 1 times")), "{notes:?}");
     backlogs(120).breaks(&["I10"]);
+    // One that had failed, or had asked to be left alone, may be shut.
+    let mut shut = backlogs(120);
+    shut.add(Event::new("narrow", 10_000).tries(&[answered(10_006, 500), answered(40_500, 200)]));
+    shut.breaks(&[]);
     // Those with different policies need not be served alike.
     let mut other = backlogs(120);
     other.world["destinations"][1]["policy"]["max_concurrency"] = json!(40);
@@ -214,6 +218,9 @@ fn a_leak_and_a_peak_are_found() {
     let mut peak = world.clone();
     peak.resources.push(sample(5_000_000, 700 << 20, 40));
     peak.breaks(&["I16"]);
+    let mut descriptors = world.clone();
+    descriptors.resources.push(sample(5_000_000, 90 << 20, 9_000));
+    descriptors.breaks(&["I16"]);
     let mut leak = world.clone();
     leak.resources =
         (0..100).map(|index| sample(30_000 + index * 10_000, (90 + 3 * index) << 20, 40)).collect();
@@ -221,6 +228,29 @@ fn a_leak_and_a_peak_are_found() {
     world.resources =
         (0..100).map(|index| sample(30_000 + index * 10_000, 90 << 20, 40 + index * 4)).collect();
     world.breaks(&["I16"]);
+}
+
+#[test]
+fn a_verdict_on_resources_says_whether_growth_was_judged() {
+    let said = |samples: u64, kills: &[u64]| {
+        let mut world = World::new();
+        world.add(Event::new("plain", 20_000));
+        world.resources =
+            (0..samples).map(|index| sample(30_000 + index * 10_000, (90 + index) << 20, 40)).collect();
+        kills.iter().for_each(|at| world.crash(*at));
+        let verdicts = world.verdicts();
+        let verdict = verdicts.iter().find(|verdict| verdict.name == "I16").unwrap();
+        (verdict.holds(), verdict.notes.last().cloned().unwrap_or_default())
+    };
+    let not_judged = "growth not judged: no life of 10 minutes";
+    let judged = |lives: &str| format!("growth judged in {lives} lives, those of 10 minutes at least");
+    // 61 samples are ten minutes. A MiB more each time is a leak after twenty, in one life.
+    assert_eq!(said(60, &[]), (true, not_judged.to_owned()));
+    assert_eq!(said(61, &[]), (true, judged("1 of 1")));
+    assert_eq!(said(120, &[]), (false, judged("1 of 1")));
+    assert_eq!(said(120, &[305_000]), (true, judged("1 of 2")));
+    assert_eq!(said(120, &[305_000, 705_000]), (true, not_judged.to_owned()));
+    assert_eq!(said(0, &[]), (true, String::new()));
 }
 
 /// Publications every 200 ms, which are refused from the 10th on; `ready` as it was told at 22.5 s.

@@ -39,6 +39,18 @@ fn an_accepted_event_without_a_delivery_is_lost() {
 }
 
 #[test]
+fn two_deliveries_of_one_event_to_one_destination_are_found() {
+    let (mut world, event) = good();
+    let mut body = world.delivery(event).clone();
+    (body["id"], body["status"]) = (json!("dlv_9"), json!("cancelled"));
+    (body["attempts_count"], body["attempts_used"]) = (json!(0), json!(0));
+    world.api.push(json!({"kind": "delivery", "body": body}));
+    world.producer.push(json!({"kind": "change", "t": 19_000 * MILLI, "answered": 19_001 * MILLI,
+        "destination": "dst_plain", "action": "cancel", "status": 200}));
+    world.breaks(&["I1"]);
+}
+
+#[test]
 fn without_a_dump_everything_is_lost() {
     let (mut world, _) = good();
     world.api.clear();
@@ -412,6 +424,28 @@ fn one_key_has_one_answer() {
     let sha = twice.receipt(event, 1)["sha256"].clone();
     twice.receipt(6, 1)["sha256"] = sha;
     twice.breaks(&["I13"]);
+}
+
+#[test]
+fn an_answer_has_an_id_of_its_own_for_each_event() {
+    let (good, _) = good();
+    let answer = |world: &mut World, ids: serde_json::Value| {
+        let line = world.producer.iter_mut().find(|line| line["kind"] == "answer").unwrap();
+        line["ids"] = ids;
+    };
+    let mut more = good.clone();
+    answer(&mut more, json!(["evt_1", "evt_2"]));
+    more.breaks(&["I13"]);
+    // Two publications without a key, and one event: what the other one was answered with before is lost to nobody.
+    let mut shared = good;
+    answer(&mut shared, json!(["evt_2"]));
+    let n = shared.receipt(1, 1)["n"].clone();
+    shared.receiver.retain(|line| line["n"] != n);
+    shared.api.retain(|line| line["body"]["id"] != "dlv_1" && line["delivery_id"] != "dlv_1");
+    let sha = shared.receipt(2, 1)["sha256"].clone();
+    let send = shared.producer.iter_mut().find(|line| line["kind"] == "send").unwrap();
+    send["events"][0]["sha256"] = sha;
+    shared.breaks(&["I13"]);
 }
 
 #[test]

@@ -119,6 +119,20 @@ fn a_request_while_the_breaker_is_open_is_found() {
 }
 
 #[test]
+fn a_second_probe_of_an_open_breaker_is_found() {
+    let mut world = World::new();
+    for at in [20_000, 20_100, 20_200, 20_300, 20_400] {
+        world.add(Event::new("broken", at).tries(&[answered(at + 6, 500), answered(at + 60_000, 200)]));
+    }
+    let probe = Try { at: 58_000, took: 500, reply: Reply::Status(200) };
+    world.add(Event::new("broken", 30_000).tries(&[probe]));
+    let next = world.add(Event::new("broken", 30_100).tries(&[answered(58_600, 200)]));
+    world.breaks(&[]);
+    world.shift(next, 1, -300);
+    world.breaks(&["I9"]);
+}
+
+#[test]
 fn a_success_between_failures_keeps_the_breaker_closed() {
     let mut world = World::new();
     for (at, status) in

@@ -1,10 +1,10 @@
 //! How evenly equal backlogs are served: destinations with equal policies, no rate of their own and a crowd each all the
 //! time get nearly the same number of requests, by Jain's index. Receivers that take longer get less, rightly, so theirs
-//! are not equal backlogs, nor are those with failures.
+//! are not equal backlogs, nor are those with failures, or that asked to be left alone.
 
 use crate::history::Policy;
-use crate::invariant::waits::{Crowds, is_easy};
-use crate::run::{MILLI, Receipt, Run, SECOND};
+use crate::invariant::waits::{Crowds, FORGIVEN, is_easy};
+use crate::run::{Ending, MILLI, Receipt, Run, SECOND};
 use crate::verdict::Verdict;
 
 /// The least index: two that get 5 and 8 are about that.
@@ -69,10 +69,10 @@ fn served(run: &Run, from: u64, to: u64, places: &[u32]) -> Option<Vec<usize>> {
     let mut counts = Vec::new();
     let mut means = Vec::new();
     for place in places {
-        let all: Vec<&Receipt> = run.requests_at(*place).filter(|one| (from..to).contains(&one.t)).collect();
-        if !all.iter().all(|one| one.succeeded()) {
+        if may_be_shut(run, *place, from, to) {
             return None;
         }
+        let all: Vec<&Receipt> = run.requests_at(*place).filter(|one| (from..to).contains(&one.t)).collect();
         let took: u64 = all.iter().map(|one| one.end - one.t).sum();
         means.extend(took.checked_div(all.len() as u64));
         counts.push(all.len());
@@ -81,6 +81,16 @@ fn served(run: &Run, from: u64, to: u64, places: &[u32]) -> Option<Vec<usize>> {
     let comparable =
         slowest - fastest <= SAME.max(slowest / 10) && counts.iter().sum::<usize>() >= FEWEST * counts.len();
     comparable.then_some(counts)
+}
+
+/// Whether it asked to be left alone before, or failed meanwhile or so lately that its breaker may be open.
+fn may_be_shut(run: &Run, place: u32, from: u64, to: u64) -> bool {
+    let asked = |one: &Receipt| one.ending == Ending::Answered && matches!(one.status, 410 | 429 | 503);
+    let lately = |one: &Receipt| one.end >= from.saturating_sub(FORGIVEN);
+    let begun = || run.requests_at(place).take_while(|one| one.t < to);
+    let last = begun().filter(|one| one.end < from).max_by_key(|one| one.end);
+    begun().any(|one| !one.succeeded() && (asked(one) || lately(one)))
+        || last.is_some_and(|one| !one.succeeded())
 }
 
 /// 1: all the same; one part of how many there are: one got everything.
