@@ -227,7 +227,9 @@ fn opens(now: Timestamp, explanation: &Explanation) -> Option<Timestamp> {
     let mut opens = now;
     for view in &explanation.gates {
         opens = match (view.hold, view.until()) {
-            (None, _) | (Some(Hold::AtCapacity { .. } | Hold::OrderBlocked { halted: false, .. }), _) => opens,
+            (None, _) | (Some(Hold::AtCapacity { .. } | Hold::OrderBlocked { halted: false, .. }), _) => {
+                opens
+            }
             (Some(_), Some(until)) => opens.max(until),
             (Some(Hold::CircuitOpen { .. } | Hold::Throttled { .. }), None) => opens,
             (Some(_), None) => return None,
