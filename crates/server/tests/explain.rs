@@ -348,14 +348,15 @@ async fn a_timeline_has_all_waits_of_the_delivery_and_no_others() {
     server.post(&format!("{paused}/resume"), json!({})).await.expect(200);
     assert_eq!(story(&server, &held).await, ["queued", "paused", "success", "delivered"]);
 
-    let slow = Receiver::start(|_| Reply::status(200).after(Duration::from_millis(200))).await;
+    // Long enough for the second to be accepted meanwhile, also where every commit takes its time.
+    let slow = Receiver::start(|_| Reply::status(200).after(secs(2))).await;
     make(&server, &slow.url, json!({"event_types": ["ordered"], "ordering": "fifo"})).await;
     publish(&server, "goes first", json!({"event_type": "ordered"})).await;
     let second = publish(&server, "goes second", json!({"event_type": "ordered"})).await;
     let told = story(&server, &second).await;
     assert_eq!(told, ["queued", "order_blocked", "success", "delivered"]);
 
-    let rate = json!({"max_per_minute": 120, "burst_capacity": 1});
+    let rate = json!({"max_per_minute": 30, "burst_capacity": 1});
     make(&server, &receiver.url, json!({"event_types": ["paced"], "rate_limit": rate})).await;
     publish(&server, "takes the token", json!({"event_type": "paced"})).await;
     let second = publish(&server, "waits for the next", json!({"event_type": "paced"})).await;
