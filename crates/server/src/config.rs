@@ -36,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) retention: Millis,
     /// How long a delivery is tried at most.
     pub(crate) max_age: Millis,
+    /// Threads that serve calls and send; `None`: as many as suit the machine.
+    pub(crate) threads: Option<u32>,
     /// Requests in flight at most, to all destinations together.
     pub(crate) max_in_flight: u32,
     /// The longest body of a published event.

@@ -24,8 +24,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const CALLS: &[(&str, u64)] = &[("fsync", 4), ("pwrite64", 10), ("sendto,writev", 4), ("connect", 1)];
 /// Points of each in the short form, where there are so many.
 const SHORT: u64 = 2;
-/// Calls are spread over threads by chance, and one run may have fewer than the next: after so many survivors in a row there are
-/// no more points.
+/// One run may have fewer calls than the next, which makes others of what has gathered: after so many survivors in a row there are no
+/// more points.
 const SURVIVORS: u64 = 3;
 /// The scenario has fewer calls of each kind than this; if not, something calls without end.
 const MOST: u64 = 2_000;
@@ -77,7 +77,9 @@ async fn at_point(rig: &mut Rig, run: &mut Run, calls: &'static str, point: u64)
             tracer = tracer.only_file(&run.server.data_dir.join(file));
         }
     }
+    // Calls are counted by thread: with one that sends, and one that writes, every call is one of the points.
     let launch = tracer.launch(&Injection { calls, what: format!("signal=SIGKILL:when={point}") });
+    let launch = launch.with(&["--threads", "1"]);
     run.server.spawn(&launch)?;
     run.produce(rig, Load::little(REQUESTS));
     let over = until(LONGEST, async || {

@@ -41,6 +41,9 @@ pub(super) struct Settings {
     /// The file with the key for secrets [default: secret.key in the data directory]
     #[arg(long, value_name = "FILE")]
     secret_key_file: Option<String>,
+    /// Threads that serve calls and send [default: one for each core, and four at least]
+    #[arg(long, value_name = "N")]
+    threads: Option<String>,
     /// Requests in flight at most [default: 2000]
     #[arg(long, value_name = "N")]
     max_in_flight: Option<String>,
@@ -115,6 +118,7 @@ impl Settings {
             switch("https_only", self.https_only),
             switch("paused", self.paused),
             one("secret_key_file", &self.secret_key_file),
+            one("threads", &self.threads),
             one("max_in_flight", &self.max_in_flight),
             one("max_age", &self.max_age),
             one("retention", &self.retention),
@@ -147,8 +151,9 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<Ended> {
     telemetry::start(config.log_format, &config.log_level);
     super::doctor::raise_handle_limit();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = config.threads.map_or(cores.max(FEWEST_THREADS), |threads| threads as usize);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores.max(FEWEST_THREADS))
+        .worker_threads(threads)
         .global_queue_interval(COMMITTED_EVERY)
         .enable_all()
         .build()

@@ -41,6 +41,7 @@ pub(super) fn read(layers: &Layers) -> Result<Config, Problems> {
         secret_key_file: reader.path("secret_key_file"),
         log_format: reader.log_format(),
         log_level: reader.log_level(),
+        threads: reader.threads("threads"),
     };
     if config.data_dir.as_os_str().is_empty() {
         reader.refuse("data_dir", "a directory");
@@ -135,6 +136,13 @@ impl Reader<'_> {
                     None
                 }
             },
+        }
+    }
+
+    fn threads(&mut self, key: &str) -> Option<u32> {
+        match self.one(key).as_str() {
+            "auto" | "" => None,
+            _ => Some(self.number(key, 1, 1_024)),
         }
     }
 
