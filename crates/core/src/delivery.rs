@@ -49,6 +49,10 @@ impl Delivery {
     pub fn occurred_at(&self) -> Timestamp {
         self.place.occurred_at.min(self.accepted_at)
     }
+    /// When it is over at the latest: stale, or too old.
+    pub fn ends_at(&self) -> Timestamp {
+        self.expires_at.map_or(self.too_old_at, |expiry| expiry.min(self.too_old_at))
+    }
 }
 
 /// Where a delivery stands in the order of its destination: by occurrence, then by acceptance.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::delivery::Status;
+use tidegate_core::delivery::{Delivery, Status};
 use tidegate_core::id::EventId;
 use tidegate_core::pattern::EventType;
 use tidegate_core::sequence::Sequence;
@@ -26,6 +26,37 @@ pub enum Stage {
     Cancelled,
 }
 
+/// Which of what is open. (That an attempt is under way, only lanes know.)
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// Waits for no time of its own after this one.
+    Ready(Timestamp),
+    /// Waits for a time of its own after this one.
+    Waiting(Timestamp),
+    /// Its end has come by this time: stale, or too old.
+    Overdue(Timestamp),
+    /// To one of these destinations.
+    To(Vec<DestinationNo>),
+    /// One of these, by their numbers.
+    These(Vec<Sequence>),
+}
+
+impl Open {
+    fn means(&self, to: DestinationNo, delivery: &Delivery) -> bool {
+        let own_time = match delivery.status {
+            Status::RetryScheduled { at, .. } => Some(at),
+            _ => None,
+        };
+        match self {
+            Self::Ready(now) => own_time.is_none_or(|at| at <= *now),
+            Self::Waiting(now) => own_time.is_some_and(|at| at > *now),
+            Self::Overdue(now) => delivery.ends_at() <= *now,
+            Self::To(several) => several.contains(&to),
+            Self::These(numbers) => numbers.contains(&delivery.id.sequence()),
+        }
+    }
+}
+
 /// Which deliveries to list. Everything that is `None` is not asked for.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryFilter {
@@ -37,6 +68,8 @@ pub struct DeliveryFilter {
     pub event_type: Option<EventType>,
     /// In one of these stages.
     pub stages: Option<Vec<Stage>>,
+    /// Of what is open, only this; the other stages are not concerned.
+    pub open: Option<Open>,
     /// Accepted at or after.
     pub from: Option<Timestamp>,
     /// Accepted before.
@@ -57,6 +90,8 @@ impl DeliveryFilter {
         };
         self.destinations.as_ref().is_none_or(|wanted| wanted.contains(&stored.destination))
             && self.stages.as_ref().is_none_or(|wanted| wanted.contains(&stage))
+            && (stage != Stage::Open
+                || self.open.as_ref().is_none_or(|open| open.means(stored.destination, delivery)))
             && self.event.is_none_or(|wanted| wanted == stored.event)
             && self.event_type.as_ref().is_none_or(|wanted| *wanted == delivery.event_type)
             && is_or_any(self.ordering_key.as_ref(), delivery.ordering_key.as_ref())
@@ -96,6 +131,15 @@ pub struct PageQuery {
     pub limit: usize,
     /// Oldest first, from after `before` on: for jobs that walk through everything.
     pub oldest_first: bool,
+}
+
+/// What was counted of a list in one go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    /// So many fit.
+    pub(crate) found: u64,
+    /// Where to go on; `None`: that was all.
+    pub(crate) next: Option<Sequence>,
 }
 
 /// A page of a list.

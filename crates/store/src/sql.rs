@@ -29,6 +29,7 @@ statements! {
     COUNT_ATTEMPTS_FILED = "count_attempts_filed";
     COUNT_AUDIT_LOG = "count_audit_log";
     COUNT_DUE_BEFORE = "count_due_before";
+    COUNT_EVENTS = "count_events";
     COUNT_JOBS = "count_jobs";
     COUNT_LINE_BEFORE = "count_line_before";
     COUNT_READY_BEFORE = "count_ready_before";
@@ -84,6 +85,7 @@ statements! {
     OPEN_READY = "open_ready";
     OPEN_WAITING = "open_waiting";
     OVERDUE = "overdue";
+    OVERDUE_NUMBERS = "overdue_numbers";
     REFILL_FIRST_KEY = "refill_first_key";
     REFILL_HEADS = "refill_heads";
     REFILL_KINDS = "refill_kinds";

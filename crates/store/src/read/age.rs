@@ -1,5 +1,7 @@
 //! Deliveries whose end has come; how long the oldest waits, and how destinations do.
 
+use std::collections::HashMap;
+
 use tidegate_core::time::Timestamp;
 
 use super::refill::Kind;
@@ -11,6 +13,9 @@ use crate::source::{Result, Row, Value, params};
 use crate::stats::{Surveyed, Tally};
 use crate::{DestinationNo, load, sql};
 
+/// What is overdue is counted up to this: it is written as ended within seconds.
+const MAX_OVERDUE: usize = 100_000;
+
 impl Reader {
     /// Open deliveries that are stale or too old; in a cluster, those of the slots that this node holds.
     pub(crate) fn overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<Overdue>> {
@@ -20,6 +25,16 @@ impl Reader {
             Some(node) => self.all(sql::OVERDUE, params![now, limit, &node.epochs().slots()], overdue),
             None => self.all(sql::OVERDUE, params![now, limit], overdue),
         }
+    }
+
+    /// How many these are, by destination, up to [`MAX_OVERDUE`] in all: of every slot.
+    pub(crate) fn count_overdue(&self, now: Timestamp) -> Result<HashMap<DestinationNo, u64>> {
+        let values = params![now.as_millis(), length(MAX_OVERDUE)];
+        let mut counts = HashMap::new();
+        for destination in self.all(sql::OVERDUE_NUMBERS, values, |row| row.get(1).map(DestinationNo))? {
+            *counts.entry(destination).or_insert(0) += 1;
+        }
+        Ok(counts)
     }
 
     /// How these destinations do, in their order: when the oldest of their open deliveries was accepted, and what happened

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::id::EventId;
+use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 
 use super::rows::priority;
@@ -10,15 +11,15 @@ use super::walk::Way;
 use crate::AccountNo;
 use crate::codec::{self, length, time};
 use crate::event::{Accepted, IdempotencyKey, REMEMBERED, StoredEvent};
-use crate::list::{EventFilter, Page, PageQuery};
+use crate::list::{Counted, EventFilter, Page, PageQuery};
 use crate::names::find_type;
 use crate::shared::Reader;
 use crate::source::{Result, Row, params};
 use crate::sql;
 
-/// Rows that are looked at for one page, and for one count.
+/// Rows that are looked at for one page, and in one go to count.
 const LOOKED_AT: usize = 2_000;
-const COUNTED: usize = 50_000;
+const COUNTED: usize = 10_000;
 /// Rows that are read at once: each brings its payload.
 const CHUNK: usize = 128;
 /// Events with one external id that are listed: a day apart each, so many are years.
@@ -84,21 +85,39 @@ impl Reader {
         Ok(Page { items, next })
     }
 
-    /// How many there are; `None`: more than `cap`, or too many to look at.
+    /// How many there are from a place on, as far as one go leads.
     pub(crate) fn count_events(
         &self,
         account: AccountNo,
         filter: &EventFilter,
-        cap: u64,
-    ) -> Result<Option<u64>> {
-        let page = PageQuery { account, before: None, limit: CHUNK, oldest_first: false };
-        let (mut looked_at, mut found) = (0, 0);
-        self.walk_events(page, filter, |_, event| {
-            looked_at += 1;
-            found += u64::from(event.is_some());
-            found <= cap && looked_at < COUNTED
+        before: Option<Sequence>,
+    ) -> Result<Counted> {
+        if filter.external_event_id.is_some() {
+            let page = PageQuery { account, before, limit: CHUNK, oldest_first: false };
+            let mut found = 0;
+            self.walk_events(page, filter, |_, event| {
+                found += u64::from(event.is_some());
+                true
+            })?;
+            return Ok(Counted { found, next: None });
+        }
+        let type_no = match &filter.event_type {
+            None => None,
+            Some(event_type) => match find_type(&self.source, event_type)? {
+                None => return Ok(Counted { found: 0, next: None }),
+                found => found,
+            },
+        };
+        let way = Way::new(false, before).within(filter.from, filter.to);
+        let first = filter.from.map_or(i64::MIN, |from| codec::seq(Sequence::at(from)));
+        let (key, limit) = (filter.ordering_key.as_ref(), length(COUNTED));
+        let values = params![account.0, way.after, type_no, key, first, limit];
+        let counted = self.one(sql::COUNT_EVENTS, values, |row| {
+            Ok((row.get(0).map(codec::uncount)?, row.get::<i64>(1)?, row.get::<Option<i64>>(2)?))
         })?;
-        Ok((found <= cap && looked_at < COUNTED).then_some(found))
+        let (found, looked_at, last) = counted.unwrap_or_default();
+        let next = last.filter(|_| looked_at >= limit).map(codec::sequence);
+        Ok(Counted { found, next })
     }
 
     /// Goes through what may be meant, in order, until `take` has enough: the number, and the event if it is meant.

@@ -1,24 +1,27 @@
 //! Lists of deliveries, by filter.
 
 use tidegate_core::id::EventId;
+use tidegate_core::sequence::Sequence;
 
 use super::walk::{Part, Walk, Way};
-use crate::codec;
+use crate::codec::{self, length};
 use crate::delivery::StoredDelivery;
 use crate::lane::Of;
-use crate::list::{DeliveryFilter, Page, PageQuery, Stage};
+use crate::list::{Counted, DeliveryFilter, Open, Page, PageQuery, Stage};
 use crate::shared::Reader;
 use crate::source::{Result, params};
 use crate::sql;
 use crate::{AccountNo, DestinationNo};
 
-/// Rows that are looked at for one page: a filter that matches little must not hold a reader for long.
+/// Rows that are looked at for one page, at least: a filter that matches little must not hold a reader for long.
 const LOOKED_AT: usize = 2_000;
-/// Rows that are looked at for one count, whatever its cap.
-const COUNTED: usize = 50_000;
+/// Rows that are looked at in one go to count: others have their turn in between.
+const COUNTED: usize = 5_000;
 /// Up to this many open deliveries are listed by the indexes of what is open. If there are more, the whole history is not much
 /// longer, and is walked instead.
-const FEW_OPEN: u64 = 100_000;
+const FEW_OPEN: usize = 100_000;
+/// The same, for a part of what is open where all of it is more: too much is not read in vain for each page.
+const FEW_OF_MANY: usize = 10_000;
 /// Events with one external id whose deliveries are listed: a day apart each, so many are years.
 const SAME_EXTERNAL_ID: usize = 1_000;
 
@@ -45,7 +48,7 @@ impl Reader {
                     break;
                 }
                 items.extend(delivery);
-                if items.len() >= page.limit || looked_at >= LOOKED_AT {
+                if items.len() >= page.limit || looked_at >= LOOKED_AT.max(page.limit) {
                     let next = Some(codec::sequence(number));
                     return Ok(Page { items, next });
                 }
@@ -54,39 +57,38 @@ impl Reader {
         })
     }
 
-    /// How many there are; `None`: more than `cap`, or too many to look at.
+    /// How many there are from a place on, up to some more than `cap`, as far as one go leads.
     pub(crate) fn count_deliveries(
         &self,
         account: AccountNo,
         filter: &DeliveryFilter,
         cap: u64,
-    ) -> Result<Option<u64>> {
-        if let Some(kept) = self.kept_count(account, filter) {
-            return Ok(Some(kept).filter(|kept| *kept <= cap));
+        before: Option<Sequence>,
+    ) -> Result<Counted> {
+        if let Some(found) = self.kept_count(account, filter) {
+            return Ok(Counted { found, next: None });
         }
-        let way = Way::new(false, None).within(filter.from, filter.to);
+        let way = Way::new(false, before).within(filter.from, filter.to);
         self.at_once(|| {
-            if let Some(events) = self.named_events(account, filter)? {
-                let page = PageQuery { account, before: None, limit: usize::MAX, oldest_first: false };
-                let found = self.page_of_events(page, filter, &events, way)?.items.len();
-                return Ok(u64::try_from(found).ok().filter(|found| *found <= cap));
-            }
-            let Some(sieve) = self.sieve(account, filter)? else { return Ok(Some(0)) };
-            let mut walk = Walk::new(self, way, &sieve, self.parts(account, filter, way)?, COUNTED);
             let mut found = 0;
-            for _ in 0..COUNTED {
-                match walk.next()? {
-                    Some((number, _)) if way.is_past(number, filter.from, filter.to) => {
-                        return Ok(Some(found));
-                    }
-                    Some((_, delivery)) => found += u64::from(delivery.is_some()),
-                    None => return Ok(Some(found)),
+            if let Some(events) = self.named_events(account, filter)? {
+                let page = PageQuery { account, before, limit: usize::MAX, oldest_first: false };
+                found += self.page_of_events(page, filter, &events, way)?.items.len() as u64;
+                return Ok(Counted { found, next: None });
+            }
+            let Some(sieve) = self.sieve(account, filter)? else { return Ok(Counted { found, next: None }) };
+            let mut walk = Walk::new(self, way, &sieve, self.parts(account, filter, way)?, COUNTED);
+            for looked_at in 1.. {
+                let Some((number, delivery)) = walk.next()? else { break };
+                if way.is_past(number, filter.from, filter.to) {
+                    break;
                 }
-                if found > cap {
-                    return Ok(None);
+                found += u64::from(delivery.is_some());
+                if found > cap || looked_at >= COUNTED {
+                    return Ok(Counted { found, next: Some(codec::sequence(number)) });
                 }
             }
-            Ok(None)
+            Ok(Counted { found, next: None })
         })
     }
 
@@ -97,6 +99,7 @@ impl Reader {
             event: None,
             event_type: None,
             stages: Some(stages),
+            open: None,
             from: None,
             to: None,
             external_event_id: None,
@@ -138,32 +141,61 @@ impl Reader {
         Ok(parts)
     }
 
-    /// The numbers of what is open, in the order of the walk; `None`: these are too many.
+    /// The numbers of what is open and meant, and perhaps of some more, in the order of the walk; `None`: these are too many.
     fn open_numbers(
         &self,
         account: AccountNo,
         filter: &DeliveryFilter,
         way: Way,
     ) -> Result<Option<Vec<i64>>> {
-        let destinations: Vec<DestinationNo> = match &filter.destinations {
-            Some(several) => several.clone(),
-            None => self.shared.with_open(Some(account)),
-        };
-        let open =
-            |destination: &DestinationNo| self.shared.waiting(Of::Destination(*destination)).deliveries;
-        if destinations.iter().map(open).sum::<u64>() > FEW_OPEN {
-            return Ok(None);
-        }
-        let mut numbers = Vec::new();
-        for destination in destinations {
-            for sql in [sql::OPEN_READY, sql::OPEN_WAITING] {
-                numbers.extend(self.all(sql, params![destination.0], |row| row.get::<i64>(0))?);
+        let numbers = match &filter.open {
+            Some(Open::These(numbers)) => Some(numbers.iter().copied().map(codec::seq).collect()),
+            Some(Open::Overdue(now)) => {
+                let values = params![now.as_millis(), length(FEW_OPEN + 1)];
+                let numbers = self.all(sql::OVERDUE_NUMBERS, values, |row| row.get::<i64>(0))?;
+                Some(numbers).filter(|numbers| numbers.len() <= FEW_OPEN)
             }
-        }
+            Some(Open::To(several)) => self.open_to(several, None)?,
+            open => match &filter.destinations {
+                Some(several) => self.open_to(several, open.as_ref())?,
+                None => self.open_to(&self.shared.with_open(Some(account)), open.as_ref())?,
+            },
+        };
+        let Some(mut numbers) = numbers else { return Ok(None) };
         numbers.retain(|number| way.is_before(way.after, *number));
         numbers.sort_unstable();
         if !way.oldest_first {
             numbers.reverse();
+        }
+        Ok(Some(numbers))
+    }
+
+    /// The numbers of what is open to these destinations, ready or waiting; `None`: these are too many.
+    fn open_to(&self, destinations: &[DestinationNo], open: Option<&Open>) -> Result<Option<Vec<i64>>> {
+        let (ready, after, up_to) = match open {
+            Some(Open::Ready(now)) => (true, i64::MIN, now.as_millis()),
+            Some(Open::Waiting(now)) => (false, now.as_millis(), i64::MAX),
+            _ => (true, i64::MIN, i64::MAX),
+        };
+        let count = |no: &DestinationNo| self.shared.waiting(Of::Destination(*no)).deliveries;
+        let many = destinations.iter().map(count).sum::<u64>() > FEW_OPEN as u64;
+        let few = match (many, open) {
+            (false, _) => FEW_OPEN,
+            (true, None) => return Ok(None),
+            (true, Some(_)) => FEW_OF_MANY,
+        };
+        let mut numbers = Vec::new();
+        for destination in destinations.iter().map(|destination| destination.0) {
+            let room = |numbers: &Vec<i64>| length((few + 1).saturating_sub(numbers.len()));
+            if ready {
+                let values = params![destination, room(&numbers)];
+                numbers.extend(self.all(sql::OPEN_READY, values, |row| row.get::<i64>(0))?);
+            }
+            let values = params![destination, after, up_to, room(&numbers)];
+            numbers.extend(self.all(sql::OPEN_WAITING, values, |row| row.get::<i64>(0))?);
+            if numbers.len() > few {
+                return Ok(None);
+            }
         }
         Ok(Some(numbers))
     }

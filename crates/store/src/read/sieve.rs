@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tidegate_core::time::Timestamp;
 
-use crate::AccountNo;
-use crate::codec;
-use crate::list::DeliveryFilter;
+use crate::codec::{self, time};
+use crate::list::{DeliveryFilter, Open, Stage};
 use crate::names::find_type;
 use crate::shared::Reader;
 use crate::source::{Cell, Result, Row};
+use crate::{AccountNo, DestinationNo};
 
 /// What of a filter is asked of each row.
 pub(super) struct Sieve {
@@ -17,6 +17,7 @@ pub(super) struct Sieve {
     type_no: Option<i64>,
     destinations: Option<Vec<i64>>,
     stages: Option<Vec<i64>>,
+    open: Option<Open>,
     from: Option<i64>,
     to: Option<i64>,
     ordering_key: Option<Arc<str>>,
@@ -39,8 +40,27 @@ impl Sieve {
             && self.type_no.is_none_or(|wanted| matches!(row.get::<i64>(5), Ok(found) if found == wanted))
             && among(&self.destinations, 4)?
             && among(&self.stages, 15)?
+            && self.open_passes(row)?
             && self.from.is_none_or(|from| accepted_at >= from)
             && self.to.is_none_or(|to| accepted_at < to))
+    }
+
+    fn open_passes(&self, row: &Row<'_>) -> Result<bool> {
+        let Some(open) = &self.open else { return Ok(true) };
+        if row.get::<i64>(15)? != codec::stage(Stage::Open) {
+            return Ok(true);
+        }
+        let own_time = || row.get::<Option<i64>>(16).map(|at| at.map(time));
+        Ok(match open {
+            Open::Ready(now) => own_time()?.is_none_or(|at| at <= *now),
+            Open::Waiting(now) => own_time()?.is_some_and(|at| at > *now),
+            Open::Overdue(now) => {
+                let too_old_at = time(row.get(11)?);
+                row.get::<Option<i64>>(10)?.map_or(too_old_at, |expiry| time(expiry).min(too_old_at)) <= *now
+            }
+            Open::To(several) => several.contains(&DestinationNo(row.get(4)?)),
+            Open::These(numbers) => numbers.contains(&codec::sequence(row.get(0)?)),
+        })
     }
 }
 
@@ -60,6 +80,7 @@ impl Reader {
             type_no,
             destinations: destinations.map(|wanted| wanted.iter().map(|to| i64::from(to.0)).collect()),
             stages: filter.stages.as_ref().map(|wanted| wanted.iter().copied().map(codec::stage).collect()),
+            open: filter.open.clone(),
             from: filter.from.map(Timestamp::as_millis),
             to: filter.to.map(Timestamp::as_millis),
             ordering_key: filter.ordering_key.clone(),

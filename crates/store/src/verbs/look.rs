@@ -1,5 +1,8 @@
 //! The verbs that only look: each is answered from one commit, on a reader's thread.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use tidegate_core::delivery::Delivery;
 use tidegate_core::id::{DeliveryId, EventId, ReplayId};
 use tidegate_core::policy::Policy;
@@ -13,7 +16,7 @@ use crate::delivery::{StoredAttempt, StoredDelivery};
 use crate::event::{Accepted, IdempotencyKey, StoredEvent};
 use crate::job::{Job, JobKind};
 use crate::lane::{Of, Overdue, StoredLane};
-use crate::list::{DeliveryFilter, EventFilter, Page, PageQuery};
+use crate::list::{Counted, DeliveryFilter, EventFilter, Page, PageQuery};
 use crate::record::{HoldRow, NoticeRow};
 use crate::stats::{Hour, Surveyed};
 use crate::{AccountNo, DestinationNo, StoreError, load, postgres};
@@ -42,14 +45,19 @@ impl Store {
         self.read(move |reader| reader.events(page, &filter)).await
     }
 
-    /// How many events these are; `None`: more than `cap`, or too many to look at.
+    /// How many events these are; `None`: more than `cap`.
     pub async fn count_events(
         &self,
         account: AccountNo,
         filter: EventFilter,
         cap: u64,
     ) -> Result<Option<u64>, StoreError> {
-        self.read(move |reader| reader.count_events(account, &filter, cap)).await
+        let filter = Arc::new(filter);
+        count_out(cap, |_, before| {
+            let filter = Arc::clone(&filter);
+            self.read(move |reader| reader.count_events(account, &filter, before))
+        })
+        .await
     }
 
     /// A delivery of an account.
@@ -66,7 +74,7 @@ impl Store {
         self.read(move |reader| reader.deliveries_of(event)).await
     }
 
-    /// Deliveries of an account, by filter. At most 2,000 rows are looked at for a page, so it may be short.
+    /// Deliveries of an account, by filter. A bounded number of rows is looked at for a page, so it may be short.
     pub async fn deliveries(
         &self,
         page: PageQuery,
@@ -75,14 +83,19 @@ impl Store {
         self.read(move |reader| reader.deliveries(page, &filter)).await
     }
 
-    /// How many deliveries these are; `None`: more than `cap`, or too many to look at.
+    /// How many deliveries these are; `None`: more than `cap`. All that may be meant is looked at, some at a time.
     pub async fn count_deliveries(
         &self,
         account: AccountNo,
         filter: DeliveryFilter,
         cap: u64,
     ) -> Result<Option<u64>, StoreError> {
-        self.read(move |reader| reader.count_deliveries(account, &filter, cap)).await
+        let filter = Arc::new(filter);
+        count_out(cap, |left, before| {
+            let filter = Arc::clone(&filter);
+            self.read(move |reader| reader.count_deliveries(account, &filter, left, before))
+        })
+        .await
     }
 
     /// The attempts for a delivery, the first one first.
@@ -167,6 +180,11 @@ impl Store {
         self.fetch(move |reader| reader.overdue(now, limit)).await
     }
 
+    /// How many open deliveries there are whose end has come by `now`, by destination. (A great many are not counted out.)
+    pub async fn count_overdue(&self, now: Timestamp) -> Result<HashMap<DestinationNo, u64>, StoreError> {
+        self.read(move |reader| reader.count_overdue(now)).await
+    }
+
     /// Open deliveries of a destination that wait for a time of their own after this one, the earliest first.
     pub async fn timed_after(
         &self,
@@ -224,5 +242,24 @@ impl Store {
     /// What happened, hour by hour, from the hour that holds `from` on; oldest first. Hours without anything are left out.
     pub async fn hours(&self, of: Of, from: Timestamp) -> Result<Vec<Hour>, StoreError> {
         self.read(move |reader| reader.hours(of, from)).await
+    }
+}
+
+/// Counts a list one part after the other, each told how many are left until there are too many, and where it begins.
+async fn count_out<F>(cap: u64, part: impl Fn(u64, Option<Sequence>) -> F) -> Result<Option<u64>, StoreError>
+where
+    F: Future<Output = Result<Counted, StoreError>>,
+{
+    let (mut found, mut before) = (0, None);
+    loop {
+        let counted = part(cap - found, before).await?;
+        found += counted.found;
+        if found > cap {
+            return Ok(None);
+        }
+        match counted.next {
+            None => return Ok(Some(found)),
+            next => before = next,
+        }
     }
 }

@@ -9,7 +9,7 @@ use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
 use tidegate_core::sequence::Sequence;
 use tidegate_store::event::ExternalId;
-use tidegate_store::list::{DeliveryFilter, EventFilter, PageQuery, Stage};
+use tidegate_store::list::{DeliveryFilter, EventFilter, Open, PageQuery, Stage};
 use tidegate_store::record::Record;
 use tidegate_store::{AccountNo, DestinationNo};
 
@@ -18,10 +18,12 @@ use crate::place::Engine;
 
 on_both! {
     deliveries_are_listed_by_destination_and_stage;
+    what_is_open_is_listed_by_what_it_waits_for;
     deliveries_are_listed_by_what_their_event_is;
     events_are_listed_page_by_page;
     what_goes_before_a_delivery_is_counted;
     the_lists_of_a_destination_are_whole_however_many_there_are;
+    counts_are_exact_however_many_must_be_looked_at;
 }
 
 async fn listed(bench: &Bench, account: u32, filter: &DeliveryFilter, limit: usize) -> Vec<u64> {
@@ -96,6 +98,50 @@ async fn deliveries_are_listed_by_destination_and_stage(engine: Engine) {
         assert!(elsewhere.is_empty(), "another account's destination");
     }
     assert_eq!(bench.store.count_deliveries(AccountNo(1), filter(None, None), 12).await.unwrap(), None);
+}
+
+async fn what_is_open_is_listed_by_what_it_waits_for(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let one = bench.deliver(1, 1, 6, START).await;
+    let two = bench.deliver(1, 2, 2, later(1)).await;
+    bench.settle(1, 1, &one[..2], ERROR, later(10)).await;
+    bench.settle(1, 1, &one[2..3], Outcome::Gone, later(10)).await;
+    let stale = bench.event_of(1, &[1], later(11), |incoming| incoming.expires_at = Some(later(5_000)));
+    let stale_one = [stale.deliveries[0].1.clone()];
+    bench.accept(vec![stale], later(11)).await;
+
+    let day = 24 * 60 * 60 * 1_000;
+    let to = |no| Open::To(vec![DestinationNo(no)]);
+    let these = Open::These(vec![one[4].id.sequence(), two[0].id.sequence(), one[2].id.sequence()]);
+    for (open, expected) in [
+        (Open::Ready(later(20)), newest_first(&[&one[3..], &two, &stale_one])),
+        (Open::Ready(later(day)), newest_first(&[&one[..2], &one[3..], &two, &stale_one])),
+        (Open::Waiting(later(20)), newest_first(&[&one[..2]])),
+        (Open::Waiting(later(day)), vec![]),
+        (Open::Overdue(later(4_999)), vec![]),
+        (Open::Overdue(later(5_000)), newest_first(&[&stale_one])),
+        (Open::Overdue(later(8 * day)), newest_first(&[&one[..2], &one[3..], &two, &stale_one])),
+        (to(2), newest_first(&[&two])),
+        (these, newest_first(&[&one[4..5], &two[..1]])),
+    ] {
+        let filter = |stages: &[Stage]| DeliveryFilter {
+            stages: Some(stages.to_vec()),
+            open: Some(open.clone()),
+            ..DeliveryFilter::default()
+        };
+        for limit in [1, 3, 100] {
+            assert_eq!(listed(&bench, 1, &filter(&[Stage::Open]), limit).await, expected, "{open:?}");
+            assert!(listed(&bench, 2, &filter(&[Stage::Open]), limit).await.is_empty());
+            let mut with_dead = [expected.clone(), newest_first(&[&one[2..3]])].concat();
+            with_dead.sort_unstable_by(|a, b| b.cmp(a));
+            let both = filter(&[Stage::Open, Stage::DeadLetter]);
+            assert_eq!(listed(&bench, 1, &both, limit).await, with_dead, "{open:?}");
+            let all = filter(&[Stage::Open, Stage::DeadLetter, Stage::Delivered]);
+            assert_eq!(listed(&bench, 1, &all, limit).await, with_dead, "by the whole history: {open:?}");
+        }
+    }
+    let overdue = bench.store.count_overdue(later(5_000)).await.unwrap();
+    assert_eq!(overdue.into_iter().collect::<Vec<_>>(), [(DestinationNo(1), 1)]);
 }
 
 async fn deliveries_are_listed_by_what_their_event_is(engine: Engine) {
@@ -293,4 +339,30 @@ async fn the_lists_of_a_destination_are_whole_however_many_there_are(engine: Eng
         let numbers = newest_first(&[late, &expected[expected.len() - left..]]);
         assert_eq!(of_destination(&bench, destination).await, (numbers.clone(), numbers), "{destination}");
     }
+}
+
+/// A count looks at some rows in one go: here what fits stands at the end of more than two goes.
+async fn counts_are_exact_however_many_must_be_looked_at(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let rare = |event_type| {
+        bench.event_of(1, &[1], START, |incoming| incoming.event_type = EventType::parse(event_type).unwrap())
+    };
+    bench.accept(vec![rare("rare.one"), rare("rare.one"), rare("rare.two")], START).await;
+    bench.deliver(1, 1, 10_500, START).await;
+    let event_type = EventType::parse("rare.one").ok();
+    let store = &bench.store;
+    let events = EventFilter { event_type: event_type.clone(), ..EventFilter::default() };
+    assert_eq!(store.count_events(AccountNo(1), events.clone(), 10_000).await.unwrap(), Some(2));
+    assert_eq!(store.count_events(AccountNo(1), events, 1).await.unwrap(), None);
+    let all = EventFilter::default();
+    assert_eq!(store.count_events(AccountNo(1), all.clone(), 20_000).await.unwrap(), Some(10_503));
+    assert_eq!(store.count_events(AccountNo(1), all, 10_502).await.unwrap(), None);
+    for stages in [None, Some(vec![Stage::Open])] {
+        let filter = DeliveryFilter { event_type: event_type.clone(), stages, ..DeliveryFilter::default() };
+        assert_eq!(store.count_deliveries(AccountNo(1), filter.clone(), 10_000).await.unwrap(), Some(2));
+        assert_eq!(store.count_deliveries(AccountNo(1), filter, 1).await.unwrap(), None);
+    }
+    let all = DeliveryFilter::default();
+    assert_eq!(store.count_deliveries(AccountNo(1), all.clone(), 20_000).await.unwrap(), Some(10_503));
+    assert_eq!(store.count_deliveries(AccountNo(1), all, 10_502).await.unwrap(), None);
 }

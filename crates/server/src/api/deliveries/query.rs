@@ -94,6 +94,7 @@ impl Asked<'_> {
             event,
             event_type: event_type(&named("event_type"), self.event_type)?,
             stages: None,
+            open: None,
             from: time(&named("from"), self.from)?,
             to: time(&named("to"), self.to)?,
             external_event_id: self.external_event_id.map(Arc::from),
