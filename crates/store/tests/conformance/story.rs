@@ -41,10 +41,10 @@ async fn the_newest_replays_of_events_are_found_open_or_ended(engine: Engine) {
         bench.settle(1, destination.0, std::slice::from_ref(delivery), OK, later(1)).await;
     }
     let first = replay(&bench, ids[0], 1, &originals[0][0].1, 2).await;
-    bench.settle(1, 1, &[first.clone()], OK, later(3)).await;
+    bench.settle(1, 1, std::slice::from_ref(&first), OK, later(3)).await;
     let second = replay(&bench, ids[0], 1, &first, 4).await;
     let elsewhere = replay(&bench, ids[0], 2, &originals[0][1].1, 5).await;
-    bench.settle(1, 2, &[elsewhere.clone()], OK, later(6)).await;
+    bench.settle(1, 2, std::slice::from_ref(&elsewhere), OK, later(6)).await;
     let other = replay(&bench, ids[1], 2, &originals[1][1].1, 7).await;
 
     let found = async |asked: &[EventId]| bench.store.newest_replays(asked.to_vec()).await.unwrap();
