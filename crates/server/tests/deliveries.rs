@@ -275,6 +275,80 @@ async fn what_a_deleted_destination_left_is_cancelled_after_a_crash() {
     assert_eq!(receiver.count(), 0);
 }
 
+async fn publish_many(client: &Client, count: usize, event: Value) {
+    for some in (0..count).collect::<Vec<_>>().chunks(1_000) {
+        let events = vec![event.clone(); some.len()];
+        client.post("/v1/outbound-events/batch", json!({"events": events})).await.expect(202);
+    }
+}
+
+/// Goal: a total is exact up to 10,000, however many must be looked at to tell.
+#[tokio::test]
+async fn totals_are_exact_among_many_that_do_not_fit() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let window =
+        json!({"timezone": "UTC", "quiet_start": "00:00", "quiet_end": "23:59:59", "applies_to": ["rare.*"]});
+    let rate = json!({"max": 1, "per": "day", "burst_capacity": 1});
+    make(&server, &receiver.url, json!({"delivery_schedule": window, "rate_limit": rate})).await;
+    publish_many(&server, 7, json!({"event_type": "rare.one", "payload": 1})).await;
+    publish_many(
+        &server,
+        3,
+        json!({"event_type": "a.b", "payload": 1, "deliver_at": kit::in_seconds(3_600)}),
+    )
+    .await;
+    publish_many(&server, 24_001, json!({"event_type": "a.b", "payload": 1})).await;
+    until(secs(10), "the one that may go has gone", async || {
+        server.get("/v1/deliveries?status=delivered&total=true").await.expect(200)["total"] == 1
+    })
+    .await;
+    for (query, total) in [
+        ("status=retry_scheduled", json!(3)),
+        ("hold_reason=scheduled", json!(3)),
+        ("hold_reason=quiet_hours", json!(7)),
+        ("hold_reason=quiet_hours&status=queued", json!(7)),
+        ("hold_reason=rate_limited", Value::Null),
+        ("status=queued", Value::Null),
+        ("status=queued&event_type=rare.one", json!(7)),
+        ("event_type=rare.one", json!(7)),
+        ("hold_reason=paused", json!(0)),
+        ("status=expired", json!(0)),
+        ("status=delivering", json!(0)),
+        ("", Value::Null),
+    ] {
+        for list in ["deliveries", "outbound-events"] {
+            let path = format!("/v1/{list}?{query}&total=true&limit=1");
+            assert_eq!(server.get(&path).await.expect(200)["total"], total, "{path}");
+        }
+    }
+}
+
+/// Goal: what is stale is shown so at once, in lists, totals and counts, though writing it takes a while.
+#[tokio::test]
+async fn what_is_stale_is_nowhere_shown_as_waiting() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let destination = make(&server, &receiver.url, json!({})).await;
+    let path = format!("/v1/destinations/{}", destination["id"].as_str().expect("a string"));
+    server.post(&format!("{path}/pause"), json!({})).await.expect(200);
+    let expiry = kit::in_seconds(8);
+    publish_many(&server, 9_000, json!({"event_type": "a.b", "payload": 1, "expires_at": expiry})).await;
+    publish(&server, json!({})).await;
+    assert_eq!(server.get(&path).await.expect(200)["queued_events"], 9_001, "before they expire");
+    until(secs(20), "their time has come", async || kit::in_seconds(0) > expiry).await;
+    let shown = server.get(&path).await.expect(200);
+    let total = async |list: &str| {
+        server.get(&format!("/v1/{list}&total=true&limit=1")).await.expect(200)["total"].clone()
+    };
+    assert_eq!(shown["queued_events"], 1);
+    assert_eq!(server.get("/v1/stats").await.expect(200)["queued_events"], 1);
+    assert_eq!(total("deliveries?status=expired").await, 9_000);
+    assert_eq!(total("deliveries?status=queued").await, 1);
+    assert_eq!(total("deliveries?hold_reason=paused").await, 1);
+    assert_eq!(total("outbound-events?status=expired").await, 9_000);
+}
+
 /// Goal: events are found by what became of them, each once, also where one has more deliveries than a page has places.
 #[tokio::test]
 async fn events_are_listed_by_status_destination_and_hold() {

@@ -52,6 +52,7 @@ async fn a_replay_sends_dead_letters_again_once_and_as_bulk() {
         (&json!(4), true)
     );
     let again = server.post("/v1/replays", json!({"filter": filter})).await.expect(202);
+    assert_eq!(again["total"], 0);
     let done = until_done(&server, "replays", &again).await;
     assert_eq!((&done["done"], &done["skipped"]), (&json!(0), &json!(25)), "what was replayed is left alone");
     assert_eq!(server.get("/v1/replays").await.expect(200)["items"].as_array().expect("a list").len(), 2);
@@ -65,6 +66,50 @@ async fn a_replay_sends_dead_letters_again_once_and_as_bulk() {
         let refused = server.post("/v1/replays", body.clone()).await.expect_error(422, "invalid_field");
         assert_eq!(refused["field"], field, "{body}");
     }
+}
+
+/// Goal: a dry run, and the total of a job, say what the job then makes.
+/// Method: dead letters of a destination, three of which were sent again and died again; then some of another one, which is
+/// deleted.
+#[tokio::test]
+async fn a_dry_run_counts_what_the_job_makes() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let kept = dead_letters(&server, &receiver, 7).await;
+    let count = async || {
+        let counted = server.post("/v1/replays", json!({"filter": {}, "dry_run": true})).await.expect(200);
+        counted["count"].as_u64().expect("a number")
+    };
+    let died = async |count| {
+        until(secs(20), "all are dead", async || total(&server, "status=dead_letter").await == count).await;
+    };
+    assert_eq!(count().await, 7);
+    let listed = server.get("/v1/deliveries").await.expect(200);
+    for delivery in &listed["items"].as_array().expect("a list")[..3] {
+        let path = format!("/v1/deliveries/{}/replay", delivery["id"].as_str().expect("an id"));
+        server.post(&path, json!({})).await.expect(202);
+    }
+    died(10).await;
+    assert_eq!(count().await, 7, "the newest of each event");
+
+    let path = format!("/v1/destinations/{}", kept["id"].as_str().expect("an id"));
+    let policies = json!({"url": receiver.url, "retry_policy": {"max_attempts": 1}});
+    let other = server.post("/v1/destinations", policies).await.expect(201);
+    let to_both = json!({"event_type": "a.b", "payload": {}});
+    server.post("/v1/outbound-events", to_both).await.expect(202);
+    died(12).await;
+    assert_eq!(count().await, 9, "one event at two destinations");
+    let other = format!("/v1/destinations/{}", other["id"].as_str().expect("an id"));
+    assert_eq!(server.delete(&other).await.status, 204);
+    assert_eq!(count().await, 8, "nothing can be sent to a deleted one");
+
+    server.post(&format!("{path}/pause"), json!({})).await.expect(200);
+    let job = server.post("/v1/replays", json!({"filter": {}})).await.expect(202);
+    assert_eq!(job["total"], 8);
+    let done = until_done(&server, "replays", &job).await;
+    assert_eq!((&done["done"], &done["skipped"]), (&json!(8), &json!(4)));
+    assert_eq!(total(&server, "status=queued").await, 8);
+    assert_eq!(count().await, 0, "all were sent again");
 }
 
 #[tokio::test]

@@ -59,3 +59,31 @@ pub struct StoredAttempt {
     /// What it was to find out, if it went before the others for that.
     pub probe: Option<Probe>,
 }
+
+impl StoredAttempt {
+    /// Bytes that were kept of their answer.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        let headers = self.response_headers.iter().map(|(name, value)| name.len() + value.len());
+        headers.sum::<usize>() + self.response_body.len() + self.error.as_ref().map_or(0, String::len)
+    }
+}
+
+/// How much to read of the attempts for several deliveries. What one look brings may go a little beyond it.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// So many attempts.
+    pub attempts: usize,
+    /// So many bytes of the answers to them.
+    pub bytes: usize,
+}
+
+/// The attempts for several deliveries, as far as there was room.
+#[derive(Clone, Debug, Default)]
+pub struct Attempts {
+    /// Delivery by delivery, the first attempt first.
+    pub items: Vec<StoredAttempt>,
+    /// So many of the deliveries were looked at, the first ones.
+    pub looked_at: usize,
+    /// So many of those have more attempts than are here: the first 1,000 are.
+    pub cut: usize,
+}

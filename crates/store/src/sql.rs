@@ -23,6 +23,7 @@ statements! {
     ADD_KEY = "add_key";
     ADD_ROUTE = "add_route";
     ANSWERED = "answered";
+    ATTEMPTS_BETWEEN = "attempts_between";
     ATTEMPTS_FILED = "attempts_filed";
     ATTEMPTS_OF_DELIVERY = "attempts_of_delivery";
     AUDIT_LOG = "audit_log";
@@ -80,6 +81,7 @@ statements! {
     LOAD_EVENT_TYPES = "load_event_types";
     LOAD_KEYS = "load_keys";
     LOAD_ROUTES = "load_routes";
+    NEWEST_REPLAYS = "newest_replays";
     NOTICES = "notices";
     OLDEST_RETRYING = "oldest_retrying";
     OPEN_READY = "open_ready";

@@ -22,7 +22,7 @@ use crate::shared::{Look, Reader};
 use crate::source::Result as Looked;
 use crate::stats::StoreStatus;
 use crate::work::{Accepting, Answer, Forgetting, PROMOTED, Work};
-use crate::{DestinationNo, StoreError, codec, postgres};
+use crate::{AccountNo, DestinationNo, StoreError, codec, postgres};
 
 /// How often a refill has due deliveries marked ready before it answers anyway: more come due all the time.
 const PROMOTIONS: u32 = 3;
@@ -151,6 +151,11 @@ impl Store {
             true => wait.await.unwrap_or_else(|_| Err(self.gone())),
             false => Err(self.gone()),
         }
+    }
+
+    /// The destinations of an account, deleted ones too, for which something is open.
+    pub fn with_open(&self, account: AccountNo) -> Vec<DestinationNo> {
+        self.inner.shared.with_open(Some(account))
     }
 
     /// What waits, as of the last commit.

@@ -62,6 +62,8 @@ mod retention;
 mod server;
 #[path = "conformance/sqlite.rs"]
 mod sqlite;
+#[path = "conformance/story.rs"]
+mod story;
 #[path = "conformance/tls.rs"]
 mod tls;
 #[path = "conformance/transfer.rs"]

@@ -155,6 +155,9 @@ async fn show(
     let store = app.engine.store();
     let waiting = store.waiting(Of::Account(account));
     let now = app.engine.now().wall;
+    let overdue = store.count_overdue(now).await?;
+    let overdue: u64 = seen.iter().filter_map(|lane| overdue.get(&lane.no)).sum();
+    let queued_events = waiting.deliveries.saturating_sub(inflight).saturating_sub(overdue);
     let hours = store.hours(Of::Account(account), now - Millis::hours(24)).await?;
     let recent =
         app.engine.look(move |view| (view.pulse.minutes(account, now), view.pulse.hours(account, now)));
@@ -164,7 +167,7 @@ async fn show(
     let of_hour = |start: Timestamp| took.iter().find(|beat| beat.start == start);
     Ok(ok(StatsView {
         destinations: count,
-        queued_events: waiting.deliveries.saturating_sub(inflight),
+        queued_events,
         queued_bytes: waiting.bytes,
         inflight: usize::try_from(inflight).unwrap_or(usize::MAX),
         last_24h,
@@ -172,11 +175,7 @@ async fn show(
         minutes: minutes.iter().map(|beat| HourView::new(beat.start, &beat.tally, Some(beat))).collect(),
         minutes_since: now - Millis::new(app.engine.now().mono.as_millis()),
         held: held(&seen),
-        oldest_queued_at: if waiting.deliveries > inflight {
-            oldest(&app, account, &seen).await?
-        } else {
-            None
-        },
+        oldest_queued_at: if queued_events > 0 { oldest(&app, account, &seen).await? } else { None },
     }))
 }
 

@@ -1,15 +1,14 @@
-//! One step of a replay: a batch of deliveries is sent again.
+//! A replay: which deliveries are sent again, how many those are, and one step, which sends a batch of them.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::id::EventId;
 use tidegate_core::sequence::Sequence;
-use tidegate_store::DestinationNo;
+use tidegate_store::AccountNo;
 use tidegate_store::delivery::StoredDelivery;
 use tidegate_store::event::NewReplay;
 use tidegate_store::job::{Job, JobKind};
-use tidegate_store::list::PageQuery;
+use tidegate_store::list::{DeliveryFilter, PageQuery};
 
 use super::Step;
 use super::pace::{Outstanding, batch, pause};
@@ -17,7 +16,12 @@ use super::request::{DEFAULT_PER_MINUTE, JobRequest};
 use crate::api::App;
 use crate::api::deliveries::replay;
 use crate::api::error::ApiError;
+use crate::catalogue::DestinationEntry;
 
+/// Deliveries of one look while counting: as many as the store looks at for a page.
+const COUNTED_AT_ONCE: usize = 2_000;
+/// Looks of one count: 50,000 deliveries, some tenths of a second.
+const PAGES_COUNTED: usize = 25;
 /// With no room for more, the next look comes after this long.
 const NO_ROOM: Duration = Duration::from_secs(1);
 
@@ -65,7 +69,7 @@ impl Replaying {
         }
     }
 
-    /// What can be sent again of these: its destination is there, and nothing newer of the same event went there.
+    /// Those of these that are to be sent again, made anew.
     async fn replays(
         &self,
         app: &App,
@@ -74,30 +78,51 @@ impl Replaying {
     ) -> Result<Vec<NewReplay>, ApiError> {
         let terms = request.replay().check()?;
         let now = app.engine.now().wall;
-        let first = app.engine.number(originals.len().max(1) as u64).get();
-        let mut newest: HashMap<EventId, HashMap<DestinationNo, u64>> = HashMap::new();
-        let mut new = Vec::new();
-        for (original, number) in originals.iter().zip(first..) {
-            let Some(destination) = app.catalogue.destination(original.destination) else { continue };
-            if let std::collections::hash_map::Entry::Vacant(place) = newest.entry(original.event) {
-                place.insert(latest(&app.engine.store().deliveries_of(original.event).await?));
-            }
-            let latest = newest.get(&original.event).and_then(|all| all.get(&original.destination));
-            if latest.is_some_and(|latest| *latest > original.delivery.place.sequence) {
-                continue;
-            }
-            new.push(replay::make(app, now, Sequence::from_stored(number), original, &destination, terms)?);
-        }
-        Ok(new)
+        let wanted = wanted(app, originals).await?;
+        let first = app.engine.number(wanted.len().max(1) as u64).get();
+        let new = wanted.into_iter().zip(first..).map(|((original, destination), number)| {
+            replay::make(app, now, Sequence::from_stored(number), original, &destination, terms)
+        });
+        Ok(new.collect::<Result<_, _>>()?)
     }
 }
 
-/// The newest delivery to each destination.
-fn latest(deliveries: &[StoredDelivery]) -> HashMap<DestinationNo, u64> {
-    let mut latest = HashMap::new();
-    for stored in deliveries {
-        let known = latest.entry(stored.destination).or_insert(0);
-        *known = stored.delivery.place.sequence.max(*known);
+/// How many a job with this filter would send again; `None`: too many to look at.
+pub(super) async fn count(
+    app: &App,
+    account: AccountNo,
+    filter: &DeliveryFilter,
+) -> Result<Option<u64>, ApiError> {
+    let (mut found, mut before) = (0, None);
+    for _ in 0..PAGES_COUNTED {
+        let page = PageQuery { account, before, limit: COUNTED_AT_ONCE, oldest_first: true };
+        let page = app.engine.store().deliveries(page, filter.clone()).await?;
+        found += wanted(app, &page.items).await?.len() as u64;
+        before = page.next;
+        if before.is_none() {
+            return Ok(Some(found));
+        }
     }
-    latest
+    Ok(None)
+}
+
+/// Which of these are to be sent again, and where: their destination is there, and nothing newer of the same event went there.
+/// Only replays are newer than others of their event.
+async fn wanted<'a>(
+    app: &App,
+    originals: &'a [StoredDelivery],
+) -> Result<Vec<(&'a StoredDelivery, Arc<DestinationEntry>)>, ApiError> {
+    if originals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let events = originals.iter().map(|original| original.event).collect();
+    let newest = app.engine.store().newest_replays(events).await?;
+    let is_newest = |original: &StoredDelivery| {
+        let replay = newest.get(&(original.event, original.destination));
+        replay.is_none_or(|replay| *replay <= original.delivery.id.sequence())
+    };
+    let there = |original: &'a StoredDelivery| {
+        app.catalogue.destination(original.destination).map(|destination| (original, destination))
+    };
+    Ok(originals.iter().filter(|original| is_newest(original)).filter_map(there).collect())
 }

@@ -8,6 +8,7 @@ use tidegate_store::job::JobKind;
 use tidegate_store::list::{DeliveryFilter, Stage};
 use utoipa::ToSchema;
 
+use super::replay;
 use crate::api::App;
 use crate::api::deliveries::query::{Asked, StatusWord};
 use crate::api::deliveries::replay::{ReplayBody, TtlWord};
@@ -17,7 +18,7 @@ use crate::auth::Caller;
 
 /// Replays that come in where nobody says how fast: 100 a second keep a lane busy without filling it.
 pub(crate) const DEFAULT_PER_MINUTE: u64 = 6_000;
-/// Deliveries that are counted out before a job begins.
+/// Deliveries that are counted out before a cancellation begins.
 const MAX_COUNTED: u64 = 50_000;
 /// The fastest that can be asked for.
 const MAX_PER_MINUTE: u64 = 600_000;
@@ -121,7 +122,7 @@ impl JobRequest {
         self.within(app, account, kind, Timestamp::MAX).map(|_| ())
     }
 
-    /// How many deliveries fit it; `None`: too many to count. Of replays, those that were sent again since are among them.
+    /// How many deliveries it would send again or withdraw; `None`: too many to count.
     pub(crate) async fn count(
         &self,
         app: &App,
@@ -134,7 +135,12 @@ impl JobRequest {
             return Ok(search.count(app, caller).await?.number());
         }
         let filter = self.within(app, caller.account, kind, asked_at)?;
-        Ok(app.engine.store().count_deliveries(caller.account, filter, MAX_COUNTED).await?)
+        match kind {
+            JobKind::Replay => replay::count(app, caller.account, &filter).await,
+            JobKind::Cancellation => {
+                Ok(app.engine.store().count_deliveries(caller.account, filter, MAX_COUNTED).await?)
+            }
+        }
     }
 
     fn asked(&self) -> Asked<'_> {

@@ -10,4 +10,4 @@ from (
   where account_no = $1 and seq < $2 and seq >= $5
   order by seq desc
   limit $6
-) some
+) part

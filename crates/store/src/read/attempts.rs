@@ -8,11 +8,14 @@ use tidegate_core::time::Millis;
 use super::beyond;
 use crate::DestinationNo;
 use crate::codec::{self, length, strange, time};
-use crate::delivery::StoredAttempt;
+use crate::delivery::{Attempts, Room, StoredAttempt};
 use crate::list::Page;
 use crate::shared::Reader;
 use crate::source::{Result, Row, Source, Sql, params};
 use crate::{sql, sqlite};
+
+/// Attempts of one look. Some hold a few KiB of an answer, so it is some MiB at most.
+const AT_ONCE: usize = 1_000;
 
 impl Reader {
     pub(crate) fn attempts(&self, delivery: DeliveryId) -> Result<Vec<StoredAttempt>> {
@@ -20,6 +23,37 @@ impl Reader {
             self.all(sql::ATTEMPTS_OF_DELIVERY, params![codec::seq(delivery.sequence())], attempt)?;
         found.retain(|attempt| attempt.delivery == delivery);
         Ok(found)
+    }
+
+    pub(crate) fn attempts_of(&self, deliveries: &[DeliveryId], room: Room) -> Result<Attempts> {
+        self.at_once(|| {
+            let (mut found, mut bytes) = (Attempts::default(), 0);
+            while let [first, ..] = &deliveries[found.looked_at..] {
+                if found.items.len() >= room.attempts || bytes >= room.bytes {
+                    break;
+                }
+                let run = run(&deliveries[found.looked_at..]);
+                let first = codec::seq(first.sequence());
+                let values = params![first, first + length(run) - 1, length(AT_ONCE)];
+                let mut read = self.all(sql::ATTEMPTS_BETWEEN, values, attempt)?;
+                // The last delivery of a full look may have more. If it is not the only one, the next look begins with it.
+                let last = read.last().filter(|_| read.len() == AT_ONCE).map(|last| last.delivery);
+                found.looked_at += match last.map(|last| codec::seq(last.sequence()) - first) {
+                    None => run,
+                    Some(0) => {
+                        found.cut += 1;
+                        1
+                    }
+                    Some(whole) => {
+                        read.retain(|attempt| Some(attempt.delivery) != last);
+                        usize::try_from(whole).unwrap_or(run)
+                    }
+                };
+                bytes += read.iter().map(StoredAttempt::kept_bytes).sum::<usize>();
+                found.items.append(&mut read);
+            }
+            Ok(found)
+        })
     }
 
     pub(crate) fn destination_attempts(
@@ -59,6 +93,12 @@ impl Reader {
             Source::Postgres(_) => vec![filed],
         }
     }
+}
+
+/// How many of these, from the first on, have numbers that follow one another.
+fn run(deliveries: &[DeliveryId]) -> usize {
+    let follows = |pair: &&[DeliveryId]| pair[1].sequence().get() == pair[0].sequence().get() + 1;
+    1 + deliveries.windows(2).take_while(follows).count()
 }
 
 fn attempt(row: &Row<'_>) -> Result<StoredAttempt> {

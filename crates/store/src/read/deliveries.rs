@@ -1,6 +1,9 @@
 //! Deliveries, one by one.
 
+use std::collections::HashMap;
+
 use tidegate_core::id::{DeliveryId, EventId};
+use tidegate_core::sequence::Sequence;
 
 use crate::codec::{self, time};
 use crate::delivery::StoredDelivery;
@@ -51,5 +54,25 @@ impl Reader {
         };
         deliveries.extend(self.all(sql::REPLAYS_OF, params![number], |row| self.stored_delivery(row))?);
         Ok(deliveries)
+    }
+
+    pub(crate) fn newest_replays(
+        &self,
+        events: &[EventId],
+    ) -> Result<HashMap<(EventId, DestinationNo), Sequence>> {
+        let by_number: HashMap<i64, EventId> =
+            events.iter().map(|event| (codec::seq(event.sequence()), *event)).collect();
+        let numbers: Vec<String> = by_number.keys().map(i64::to_string).collect();
+        let mut newest = HashMap::new();
+        for (event, destination, number) in
+            self.all(sql::NEWEST_REPLAYS, params![numbers.join(",")], |row| {
+                Ok((row.get::<i64>(0)?, DestinationNo(row.get(1)?), codec::sequence(row.get(2)?)))
+            })?
+        {
+            let Some(event) = by_number.get(&event) else { continue };
+            let known = newest.entry((*event, destination)).or_insert(number);
+            *known = number.max(*known);
+        }
+        Ok(newest)
     }
 }

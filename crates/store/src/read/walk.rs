@@ -96,16 +96,23 @@ impl<'a> Walk<'a> {
         Self { reader, way, sieve, parts: parts.collect(), chunk }
     }
 
-    /// The next row: the first of the heads of all parts, which are few.
+    /// The next row: the first of the heads of all parts, which are few. One that several parts have comes once.
     pub(super) fn next(&mut self) -> Result<Option<Found>> {
-        let mut first: Option<(usize, i64)> = None;
+        let mut first: Option<i64> = None;
         for index in 0..self.parts.len() {
             let Some(number) = self.head(index)? else { continue };
-            if first.is_none_or(|(_, best)| self.way.is_before(number, best)) {
-                first = Some((index, number));
+            if first.is_none_or(|best| self.way.is_before(number, best)) {
+                first = Some(number);
             }
         }
-        Ok(first.and_then(|(index, _)| self.parts[index].read.pop_front()))
+        let Some(number) = first else { return Ok(None) };
+        let mut found = None;
+        for part in &mut self.parts {
+            if part.read.front().is_some_and(|(head, _)| *head == number) {
+                found = part.read.pop_front();
+            }
+        }
+        Ok(found)
     }
 
     fn head(&mut self, index: usize) -> Result<Option<i64>> {

@@ -12,7 +12,7 @@ use tidegate_core::time::Timestamp;
 use crate::Store;
 use crate::catalogue::{AuditEntry, Catalogue};
 use crate::cluster::OrderNo;
-use crate::delivery::{StoredAttempt, StoredDelivery};
+use crate::delivery::{Attempts, Room, StoredAttempt, StoredDelivery};
 use crate::event::{Accepted, IdempotencyKey, StoredEvent};
 use crate::job::{Job, JobKind};
 use crate::lane::{Of, Overdue, StoredLane};
@@ -75,6 +75,16 @@ impl Store {
     }
 
     /// Deliveries of an account, by filter. A bounded number of rows is looked at for a page, so it may be short.
+    /// The number of the newest replay of each of these events to each destination, where there is one. One look for all of
+    /// them, so ask for some thousands at a time.
+    pub async fn newest_replays(
+        &self,
+        events: Vec<EventId>,
+    ) -> Result<HashMap<(EventId, DestinationNo), Sequence>, StoreError> {
+        self.read(move |reader| reader.newest_replays(&events)).await
+    }
+
+    /// Deliveries of an account, by filter. At most 2,000 rows are looked at for a page, so it may be short.
     pub async fn deliveries(
         &self,
         page: PageQuery,
@@ -101,6 +111,12 @@ impl Store {
     /// The attempts for a delivery, the first one first.
     pub async fn attempts(&self, delivery: DeliveryId) -> Result<Vec<StoredAttempt>, StoreError> {
         self.read(move |reader| reader.attempts(delivery)).await
+    }
+
+    /// The attempts for several deliveries, which come in the order of their numbers: in few looks where these follow one
+    /// another, as those of an event do.
+    pub async fn attempts_of(&self, deliveries: Vec<DeliveryId>, room: Room) -> Result<Attempts, StoreError> {
+        self.read(move |reader| reader.attempts_of(&deliveries, room)).await
     }
 
     /// The attempts for a destination, newest first.

@@ -9,6 +9,7 @@ use tidegate_core::lane::{Attempt, LaneState, SavedLane};
 use tidegate_core::order::{Line, Turn};
 use tidegate_core::policy::Policy;
 use tidegate_core::refill::Wanted;
+use tidegate_core::sequence::Sequence;
 use tidegate_core::time::{Now, Timestamp};
 
 use super::super::{AccountNo, LaneId};
@@ -100,6 +101,12 @@ impl Lane {
     pub fn is_ending(&self, delivery: &Delivery) -> bool {
         let by_attempt = |unsaved: &Unsaved| unsaved.ended && unsaved.answered;
         self.unsaved.iter().any(|unsaved| by_attempt(unsaved) && unsaved.place == delivery.place)
+    }
+    /// The numbers of those on their way: in flight, or ended by an attempt that the store does not have yet.
+    pub fn on_their_way(&self) -> impl Iterator<Item = Sequence> {
+        let ended = self.unsaved.iter().filter(|unsaved| unsaved.ended && unsaved.answered);
+        let ended = ended.map(|unsaved| Sequence::from_stored(unsaved.place.sequence));
+        self.flights.iter().map(|flight| flight.delivery.id.sequence()).chain(ended)
     }
     /// How many in flight were before it when they started: in no line, the more urgent ones and the earlier ones.
     pub fn in_flight_before(&self, delivery: &Delivery) -> usize {

@@ -5,12 +5,13 @@
 
 use tidegate_core::delivery::HoldReason;
 use tidegate_core::gate;
+use tidegate_core::limits::MIN_TIME_TO_SEND;
 use tidegate_core::order::Ordering;
 use tidegate_core::time::Now;
 use tidegate_engine::dispatcher::Lane;
-use tidegate_store::DestinationNo;
 use tidegate_store::delivery::StoredDelivery;
-use tidegate_store::list::{DeliveryFilter, Page, PageQuery, Stage};
+use tidegate_store::list::{DeliveryFilter, Open, Page, PageQuery, Stage};
+use tidegate_store::{AccountNo, DestinationNo};
 
 use super::query::{Asked, StatusWord};
 use super::state::{self, Standing};
@@ -24,8 +25,8 @@ const LANES_AT_ONCE: usize = 500;
 /// Destinations that a list looks through one by one. With more of them it looks through all that is open, the newest first,
 /// and its pages may be short.
 const MAX_SEPARATE: usize = 50;
-/// Deliveries read to count those that lanes tell apart, at most.
-const MAX_EXAMINED: usize = 20_000;
+/// Deliveries read in one go to count those that lanes tell apart.
+const COUNTED_AT_ONCE: usize = 10_000;
 
 /// What is looked for.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(crate) struct Search {
     filter: DeliveryFilter,
     status: Option<StatusWord>,
     reason: Option<HoldReason>,
+    /// The destinations that may hold it, where lanes were asked: too many of them are not in the filter.
+    holders: Option<Vec<DestinationNo>>,
 }
 
 impl Search {
@@ -46,25 +49,65 @@ impl Search {
     ) -> Result<Self, ApiError> {
         let mut filter = asked.filter(app, caller.account)?;
         filter.stages = status.map(|status| vec![status.stage()]);
-        if let Some(reason) = reason {
-            filter.stages.get_or_insert_with(|| vec![Stage::Open]);
-            if !matches!(reason, HoldReason::Scheduled | HoldReason::RetryBackoff) {
-                let among = filter.destinations.take();
-                let held = lanes(app, caller, among, move |now, lane| may_hold(now, lane, reason)).await?;
-                filter.destinations = Some(held).filter(|held| held.len() <= MAX_SEPARATE);
-            }
-        } else if status == Some(StatusWord::Delivering) {
-            let among = filter.destinations.take();
-            let busy = lanes(app, caller, among, |_, lane| lane.in_flight_count() > 0).await?;
-            filter.destinations = Some(busy).filter(|busy| busy.len() <= MAX_SEPARATE);
-        } else if status == Some(StatusWord::Cancelled) {
-            // What waited for a destination that was deleted is cancelled, also where that is not written yet.
-            let deleted = |no: &DestinationNo| app.catalogue.destination(*no).is_none();
-            if filter.destinations.as_ref().is_some_and(|all| all.iter().any(deleted)) {
-                filter.stages.get_or_insert_default().push(Stage::Open);
-            }
+        let mut search = Self { filter, status, reason, holders: None };
+        match (reason, status) {
+            (Some(reason), _) => search.ask_for_reason(app, caller, reason).await?,
+            (None, Some(status)) => search.ask_for_status(app, caller, status).await?,
+            (None, None) => {}
         }
-        Ok(Self { filter, status, reason })
+        Ok(search)
+    }
+
+    async fn ask_for_reason(
+        &mut self,
+        app: &App,
+        caller: &Caller,
+        reason: HoldReason,
+    ) -> Result<(), ApiError> {
+        self.filter.stages.get_or_insert_with(|| vec![Stage::Open]);
+        if matches!(reason, HoldReason::Scheduled | HoldReason::RetryBackoff) {
+            self.filter.open = Some(Open::Waiting(app.engine.now().wall));
+            return Ok(());
+        }
+        let among = self.filter.destinations.take();
+        let held = lanes(app, caller, among, move |now, no, lane| may_hold(now, lane, reason).then_some(no));
+        let held: Vec<DestinationNo> = held.await?;
+        self.filter.destinations = Some(held.clone()).filter(|held| held.len() <= MAX_SEPARATE);
+        self.holders = Some(held);
+        Ok(())
+    }
+
+    /// What is over is shown so at once, and written soon: it may still be stored as open.
+    async fn ask_for_status(
+        &mut self,
+        app: &App,
+        caller: &Caller,
+        status: StatusWord,
+    ) -> Result<(), ApiError> {
+        let now = app.engine.now().wall;
+        let open = match status {
+            StatusWord::Queued => Open::Ready(now),
+            StatusWord::RetryScheduled => Open::Waiting(now),
+            StatusWord::Delivering => {
+                let among = self.filter.destinations.clone();
+                Open::These(
+                    lanes(app, caller, among, |_, _, lane| lane.on_their_way().collect::<Vec<_>>()).await?,
+                )
+            }
+            StatusWord::DeadLetter | StatusWord::Expired => Open::Overdue(now + MIN_TIME_TO_SEND),
+            StatusWord::Cancelled => {
+                let mut waiting = app.engine.store().with_open(caller.account);
+                waiting.retain(|no| app.catalogue.destination(*no).is_none());
+                Open::To(waiting)
+            }
+            StatusWord::Delivered => return Ok(()),
+        };
+        let stages = self.filter.stages.get_or_insert_default();
+        if !stages.contains(&Stage::Open) && open != Open::To(Vec::new()) {
+            stages.push(Stage::Open);
+        }
+        self.filter.open = Some(open);
+        Ok(())
     }
 
     /// A page of them, each with how it stands.
@@ -79,28 +122,56 @@ impl Search {
         Ok(Page { items: items.filter(|(_, standing)| self.passes(standing)).collect(), next: found.next })
     }
 
-    /// How many there are: the store knows, unless lanes must tell them apart.
+    /// How many there are: the store knows how many are over; of what is open, lanes must tell.
     pub(crate) async fn count(&self, app: &App, caller: &Caller) -> Result<Total, ApiError> {
-        let open = |stages: &Vec<Stage>| stages.contains(&Stage::Open);
-        if self.reason.is_none() && !self.filter.stages.as_ref().is_some_and(open) {
-            let store = app.engine.store();
-            let counted = store.count_deliveries(caller.account, self.filter.clone(), MAX_TOTAL).await?;
-            return Ok(counted.map_or(Total::Many, Total::counted));
+        let (store, account) = (app.engine.store(), caller.account);
+        let mut ended = self.filter.clone();
+        if let Some(stages) = &mut ended.stages {
+            stages.retain(|stage| *stage != Stage::Open);
         }
-        let (mut examined, mut matching, mut before) = (0, 0_u64, None);
-        while examined < MAX_EXAMINED {
-            let page = PageQuery { account: caller.account, before, limit: 1_000, oldest_first: false };
-            let found = app.engine.store().deliveries(page, self.filter.clone()).await?;
-            let standings = state::many(app, &found.items).await?;
-            matching += standings.iter().filter(|standing| self.passes(standing)).count() as u64;
-            // Rows that did not fit were looked at, too.
-            examined += found.items.len().max(100);
-            match found.next {
-                None => return Ok(Total::counted(matching)),
-                next => before = next,
+        let mut count = 0;
+        if self.reason.is_none() && ended.stages.as_ref().is_none_or(|stages| !stages.is_empty()) {
+            match store.count_deliveries(account, ended, MAX_TOTAL).await? {
+                None => return Ok(Total::Many),
+                Some(counted) => count += counted,
             }
         }
-        Ok(Total::Many)
+        if !self.filter.stages.as_ref().is_some_and(|stages| stages.contains(&Stage::Open)) {
+            return Ok(Total::counted(count));
+        }
+        let mut open = DeliveryFilter { stages: Some(vec![Stage::Open]), ..self.filter.clone() };
+        let Some(holders) = &self.holders else {
+            return self.count_open(app, account, &open, count).await;
+        };
+        let mut total = Total::counted(count);
+        for some in holders.chunks(MAX_SEPARATE) {
+            let Total::Exactly(count) = total else { break };
+            open.destinations = Some(some.to_vec());
+            total = self.count_open(app, account, &open, count).await?;
+        }
+        Ok(total)
+    }
+
+    /// Those of a filter, and `count` others.
+    async fn count_open(
+        &self,
+        app: &App,
+        account: AccountNo,
+        filter: &DeliveryFilter,
+        mut count: u64,
+    ) -> Result<Total, ApiError> {
+        let mut before = None;
+        loop {
+            let page = PageQuery { account, before, limit: COUNTED_AT_ONCE, oldest_first: false };
+            let found = app.engine.store().deliveries(page, filter.clone()).await?;
+            let standings = state::many(app, &found.items).await?;
+            count += standings.iter().filter(|standing| self.passes(standing)).count() as u64;
+            let total = Total::counted(count);
+            match found.next {
+                Some(_) if total != Total::Many => before = found.next,
+                _ => return Ok(total),
+            }
+        }
     }
 
     /// Whether this is one of them.
@@ -127,21 +198,21 @@ fn may_hold(now: Now, lane: &Lane, reason: HoldReason) -> bool {
     }
 }
 
-/// The account's destinations (or those among them) whose lanes fit.
-async fn lanes(
+/// What is seen in the lanes of the account's destinations, or of those among them.
+async fn lanes<T: Send + 'static, S: IntoIterator<Item = T>>(
     app: &App,
     caller: &Caller,
     among: Option<Vec<DestinationNo>>,
-    fits: impl Fn(Now, &Lane) -> bool + Copy + Send + 'static,
-) -> Result<Vec<DestinationNo>, ApiError> {
+    see: impl Fn(Now, DestinationNo, &Lane) -> S + Copy + Send + 'static,
+) -> Result<Vec<T>, ApiError> {
     let all = || app.catalogue.destinations(caller.account).iter().map(|entry| entry.row.no).collect();
     let all: Vec<DestinationNo> = among.unwrap_or_else(all);
     let mut found = Vec::new();
     for some in all.chunks(LANES_AT_ONCE) {
         let some = some.to_vec();
         let look = app.engine.look_at(some.clone(), move |view| {
-            let fits = |no: &DestinationNo| view.lane(*no).is_some_and(|lane| fits(view.now, lane));
-            some.into_iter().filter(fits).collect::<Vec<_>>()
+            let lanes = some.iter().filter_map(|no| Some((*no, view.lane(*no)?)));
+            lanes.flat_map(|(no, lane)| see(view.now, no, lane)).collect::<Vec<T>>()
         });
         found.extend(look.await?);
     }

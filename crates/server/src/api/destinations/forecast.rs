@@ -56,7 +56,8 @@ pub(super) async fn forecast(
         Some((view.now, lane.shared_policy(), lane.state().clone(), view.in_flight_of(no)))
     });
     let (now, policy, state, in_flight) = look.await?.ok_or_else(ApiError::not_found)?;
-    let queued_events = waiting.saturating_sub(u64::from(in_flight));
+    let overdue = app.engine.store().count_overdue(now.wall).await?.get(&no).copied().unwrap_or(0);
+    let queued_events = waiting.saturating_sub(u64::from(in_flight)).saturating_sub(overdue);
     let holds = gate::holds(now, &policy, &state);
     // A slot and a token come by themselves; the estimate counts them.
     let holds =

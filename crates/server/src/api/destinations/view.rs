@@ -237,9 +237,14 @@ pub(super) async fn many(
 ) -> Result<Vec<DestinationView>, ApiError> {
     let numbers: Vec<_> = entries.iter().map(|entry| entry.row.no).collect();
     let surveyed = app.engine.store().survey(numbers.clone(), app.engine.now().wall - RATES_OVER).await?;
+    let overdue = app.engine.store().count_overdue(app.engine.now().wall).await?;
     let lanes = snapshots(app, numbers).await?;
     let all = entries.iter().zip(lanes).zip(&surveyed);
-    Ok(all.map(|((entry, lane), surveyed)| show(app, entry, lane.as_ref(), surveyed)).collect())
+    let show = |((entry, lane), surveyed): ((&Arc<DestinationEntry>, Option<Snapshot>), _)| {
+        let overdue = overdue.get(&entry.row.no).copied().unwrap_or(0);
+        show(app, entry, lane.as_ref(), surveyed, overdue)
+    };
+    Ok(all.map(show).collect())
 }
 
 fn show(
@@ -247,13 +252,15 @@ fn show(
     entry: &DestinationEntry,
     lane: Option<&Snapshot>,
     surveyed: &Surveyed,
+    overdue: u64,
 ) -> DestinationView {
     let (store, no) = (app.engine.store(), entry.row.no);
     let inflight = lane.map_or(0, |lane| lane.in_flight);
-    let waiting = store.waiting(Of::Destination(no)).deliveries;
+    // One in flight does not wait, and neither does one that is over and not written so yet.
+    let open = store.waiting(Of::Destination(no)).deliveries;
+    let queued_events = open.saturating_sub(u64::from(inflight)).saturating_sub(overdue);
     let Surveyed { oldest_open, tally } = *surveyed;
-    // One in flight does not wait.
-    let oldest_queued_at = oldest_open.filter(|_| waiting > u64::from(inflight));
+    let oldest_queued_at = oldest_open.filter(|_| queued_events > 0);
     let rate = |count: u64| (tally.attempts > 0).then(|| count as f64 / tally.attempts as f64);
     let (document, policy) = (&entry.spec.document, &entry.policy);
     let schedules: Vec<ScheduleDocument> =
@@ -298,7 +305,7 @@ fn show(
         throttled_until: lane.and_then(|lane| lane.throttled_until),
         throttle_reason: throttle.map(|(hold, _)| hold.to_string()),
         consecutive_throttles: lane.map_or(0, |lane| lane.episodes),
-        queued_events: waiting.saturating_sub(u64::from(inflight)),
+        queued_events,
         inflight,
         node: crate::api::nodes::worker_of(app, no),
         as_of: lane.and_then(|lane| lane.as_of),

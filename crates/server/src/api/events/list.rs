@@ -19,12 +19,12 @@ use crate::api::deliveries::query::{Asked, StatusWord, event_type, hold_reason, 
 use crate::api::deliveries::search::Search;
 use crate::api::error::ApiError;
 use crate::api::openapi::Refusals;
-use crate::api::page::{Cursor, ListAnswer, MAX_LIMIT, MAX_TOTAL, PageParams, Total};
+use crate::api::page::{Cursor, ListAnswer, MAX_TOTAL, PageParams, Total};
 use crate::api::{App, Data, ok};
 use crate::auth::{Call, Caller, Viewer};
 
-/// Pages of 200 that are looked through to count what only deliveries tell: a few more than 10,000 events fill.
-const PAGES_COUNTED: usize = 60;
+/// Events looked through in one go to count what only deliveries tell.
+const COUNTED_AT_ONCE: usize = 1_000;
 /// Searches for one page: with events for many destinations most of what one finds is of one event.
 const SEARCHES: usize = 6;
 
@@ -56,7 +56,7 @@ pub(super) struct ListQuery {
     limit: Option<u32>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
-    /// Whether to count all of them: exact, or null above 10,000 and where too many would have to be looked at.
+    /// Whether to count all of them.
     total: Option<bool>,
 }
 
@@ -153,23 +153,23 @@ impl Events {
         Ok(Page { items: items.into_iter().filter(fits).collect(), next })
     }
 
-    /// How many there are: the store knows, unless their deliveries must tell. Then all of them are looked at, up to a bound.
+    /// How many there are: the store knows, unless their deliveries must tell. Then these are looked through.
     async fn count(&self, app: &App, account: AccountNo) -> Result<Total, ApiError> {
         if self.search.is_none() && self.status.is_none() {
             let counted = app.engine.store().count_events(account, self.filter.clone(), MAX_TOTAL).await?;
             return Ok(counted.map_or(Total::Many, Total::counted));
         }
         let (mut count, mut before) = (0, None);
-        for _ in 0..PAGES_COUNTED {
-            let page = PageQuery { account, before, limit: MAX_LIMIT, oldest_first: false };
+        loop {
+            let page = PageQuery { account, before, limit: COUNTED_AT_ONCE, oldest_first: false };
             let found = self.page(app, page).await?;
             count += found.items.len() as u64;
+            let total = Total::counted(count);
             match found.next {
-                None => return Ok(Total::counted(count)),
-                next => before = next,
+                Some(_) if total != Total::Many => before = found.next,
+                _ => return Ok(total),
             }
         }
-        Ok(Total::Many)
     }
 }
 

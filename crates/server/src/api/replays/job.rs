@@ -32,7 +32,7 @@ pub(crate) struct JobView {
     /// What was asked for.
     #[schema(value_type = JobRequest)]
     request: serde_json::Value,
-    /// Deliveries that it found to begin with; null: too many to count.
+    /// Deliveries that it had to replay or withdraw when it began; null: too many to count.
     #[schema(required = true)]
     total: Option<u64>,
     /// Deliveries that it has replayed or withdrawn.
@@ -49,7 +49,7 @@ pub(crate) struct JobView {
     finished_at: Option<Timestamp>,
 }
 
-/// How many deliveries a job would concern.
+/// How many deliveries a job would replay or withdraw.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DryRun {
     /// Always true.
@@ -79,7 +79,7 @@ impl JobView {
     }
 }
 
-/// Begins a job, or counts what it would concern.
+/// Begins a job, or counts what it would do.
 pub(crate) async fn create(
     app: &App,
     caller: &Caller,
