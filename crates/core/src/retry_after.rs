@@ -183,11 +183,7 @@ mod tests {
         assert_eq!(at(Some(b"Sun, 06 Nov 1994 08:50:27 GMT")), Some(Millis::seconds(10)));
         assert_eq!(at(Some(b"Thu, 01 Jan 1970 00:00:00 GMT")), Some(MAX_RETRY_AFTER));
         assert_eq!(at(Some(b"Fri, 31 Dec 9999 23:59:59 GMT")), Some(MIN_RETRY_AFTER));
-        let long_ago = parse(
-            b"Fri, 01 Jan 1904 00:01:00 GMT",
-            Some(b"Fri, 01 Jan 1904 00:00:00 GMT"),
-            NOW,
-        );
+        let long_ago = parse(b"Fri, 01 Jan 1904 00:01:00 GMT", Some(b"Fri, 01 Jan 1904 00:00:00 GMT"), NOW);
         assert_eq!(long_ago, Some(Millis::minutes(1)), "a clock that was never set is a clock, too");
         for unreadable in ["", "yesterday", "\u{0}", "784111777"] {
             assert_eq!(at(Some(unreadable.as_bytes())), Some(Millis::minutes(1)), "{unreadable}");
