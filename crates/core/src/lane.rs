@@ -36,12 +36,15 @@ pub struct LaneState {
     pub breaker: Breaker,
     /// Whether it told us to slow down.
     pub throttle: Throttle,
-    /// Their 503 with `Retry-After`: not before then.
-    pub unavailable_until: Option<Timestamp>,
+    /// Their 503 with `Retry-After`.
+    pub unavailable: Option<Unavailable>,
     /// How many at once we dare.
     pub ramp: Ramp,
     /// How many there are.
     pub in_flight: u32,
+    /// When the last attempt started, in this process: it took the last slot or token, where there is none left. Before the
+    /// first, when the lane was made or read.
+    pub last_start: Timestamp,
     /// Tokens, where there is a limit.
     pub rate: Option<RateState>,
     /// How long to wait for an answer.
@@ -70,6 +73,15 @@ pub struct Standing {
     pub disabled: Option<(Timestamp, DisabledCause)>,
     /// A person paused it: since when.
     pub paused: Option<Timestamp>,
+}
+
+/// A destination asked us to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unavailable {
+    /// When it first did.
+    pub since: Timestamp,
+    /// Not before then.
+    pub until: Timestamp,
 }
 
 /// Tokens under a limit.
@@ -129,9 +141,10 @@ impl LaneState {
             standing: Standing::default(),
             breaker: Breaker::default(),
             throttle: Throttle::default(),
-            unavailable_until: None,
+            unavailable: None,
             ramp: Ramp::START,
             in_flight: 0,
+            last_start: now.wall,
             rate: policy.rate_limit.map(|limit| RateState::full(limit, now.mono)),
             timeouts: Timeouts::new(),
             health: Health::default(),
@@ -196,6 +209,7 @@ impl LaneState {
     /// An attempt starts: takes its slot and its token.
     pub fn start(&mut self, now: Now, delivery: DeliveryId, go: Go) -> Attempt {
         self.in_flight += 1;
+        self.last_start = now.wall;
         self.unsaved_starts = self.unsaved_starts.saturating_add(1);
         if let Some(rate) = self.rate.as_mut().filter(|rate| rate.in_force) {
             rate.bucket.take(&rate.limit.quota, now.mono);
@@ -238,7 +252,7 @@ impl LaneState {
             && attempt.throttle_generation == self.throttle.generation();
         let max = policy.max_concurrency.get();
         // What was on its way when the destination asked for a pause says nothing about how it will be after it.
-        let asked_to_wait = self.unavailable_until.is_some_and(|until| now.wall < until);
+        let asked_to_wait = self.unavailable_at(now.wall).is_some();
         match bearing {
             Bearing::Success if current && !asked_to_wait => self.ramp.raise(max),
             Bearing::Failure if current => self.ramp.lower(max),
@@ -280,7 +294,7 @@ impl LaneState {
             Outcome::Cancelled => self.throttle.cut_off(generation),
             Outcome::Unavailable { retry_after } => {
                 self.throttle.ended_otherwise(generation);
-                self.unavailable_until = self.unavailable_until.max(Some(now.wall + retry_after));
+                self.wait_until(now.wall, now.wall + retry_after);
                 self.ramp = Ramp::START;
             }
             _ => self.throttle.ended_otherwise(generation),
@@ -301,6 +315,17 @@ impl LaneState {
             }
         }
         began
+    }
+
+    /// Their 503 with `Retry-After`, if it still counts.
+    pub fn unavailable_at(&self, now: Timestamp) -> Option<Unavailable> {
+        self.unavailable.filter(|wait| now < wait.until)
+    }
+
+    /// They ask us to wait until `until`; once more, perhaps, which only lengthens it.
+    fn wait_until(&mut self, now: Timestamp, until: Timestamp) {
+        let wait = self.unavailable_at(now).unwrap_or(Unavailable { since: now, until });
+        self.unavailable = Some(Unavailable { until: wait.until.max(until), ..wait });
     }
 
     /// Which attempts say something about latency: those that were answered, and those that outlasted our patience; not
@@ -366,8 +391,9 @@ impl LaneState {
     pub fn clock_set(&mut self, by: Millis) -> bool {
         self.breaker.shift(by);
         self.throttle.shift(by);
-        self.unavailable_until = self.unavailable_until.map(|until| until + by);
-        self.breaker.open().is_some() || self.throttle.shut().is_some() || self.unavailable_until.is_some()
+        self.unavailable = self.unavailable.map(|wait| wait.shifted(by));
+        self.last_start = self.last_start + by;
+        self.breaker.open().is_some() || self.throttle.shut().is_some() || self.unavailable.is_some()
     }
 
     /// After a start of the process: a wait that began later than `now` was noted by a clock that was ahead, and begins now. One
@@ -379,15 +405,23 @@ impl LaneState {
         if let Some((since, _)) = self.throttle.shut().filter(|(since, _)| *since > now) {
             self.throttle.shift(now - since);
         }
-        self.unavailable_until =
-            self.unavailable_until.filter(|until| *until <= now + limits::MAX_RETRY_AFTER);
+        if let Some(wait) = self.unavailable.filter(|wait| wait.since > now) {
+            self.unavailable = Some(wait.shifted(now - wait.since));
+        }
+        self.unavailable = self.unavailable.filter(|wait| wait.until <= now + limits::MAX_RETRY_AFTER);
     }
 
     /// A person says: try now. Clears breaker, throttle and `unavailable`; one probe goes first.
     pub fn retry_now(&mut self, now: Timestamp) {
         self.breaker.retry_now(now);
         self.throttle.clear();
-        self.unavailable_until = None;
+        self.unavailable = None;
+    }
+}
+
+impl Unavailable {
+    fn shifted(self, by: Millis) -> Self {
+        Self { since: self.since + by, until: self.until + by }
     }
 }
 

@@ -4,10 +4,14 @@
 //! within [`MIN_RETRY_AFTER`] and [`MAX_RETRY_AFTER`]. What happens when there is none, and what the wait closes, is
 //! decided elsewhere.
 
+use std::borrow::Cow;
 use std::time::UNIX_EPOCH;
 
 use crate::limits::{MAX_RETRY_AFTER, MIN_RETRY_AFTER};
 use crate::time::{Millis, Timestamp};
+
+/// 2,000 years: the calendar repeats itself every 400, which are whole weeks.
+const SAME_CALENDAR: Millis = Millis::days(5 * 146_097);
 
 /// Reads one `Retry-After`: digits only, or one of the three HTTP dates; surrounding white space does not count.
 ///
@@ -53,9 +57,28 @@ fn http_date(text: &[u8]) -> Option<Timestamp> {
     if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
         return None;
     }
-    let date = httpdate::parse_http_date(text).ok()?;
+    let (text, earlier) = match before_1970(text) {
+        Some(later) => (Cow::Owned(later), SAME_CALENDAR),
+        None => (Cow::Borrowed(text), Millis::ZERO),
+    };
+    let date = httpdate::parse_http_date(&text).ok()?;
     let ms = date.duration_since(UNIX_EPOCH).ok()?.as_millis();
-    Some(Timestamp::from_millis(i64::try_from(ms).ok()?))
+    Some(Timestamp::from_millis(i64::try_from(ms).ok()?) - earlier)
+}
+
+/// The parser refuses years before 1970, and they are dates like any other. This is the same date 2,000 years later, if
+/// `text` can be one: with the same weekday, and the same leap day if it has one.
+fn before_1970(text: &str) -> Option<String> {
+    // In the first form the year is followed by the time and the zone, in the last by nothing; the one in the middle has two
+    // digits, which mean a year from 1970 on.
+    let place = match text.len() {
+        29 => 12..16,
+        24 => 20..24,
+        _ => return None,
+    };
+    let year = text.get(place.clone()).filter(|year| year.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let year: u16 = year.parse().ok().filter(|year| *year < 1970)?;
+    Some(format!("{}{}{}", &text[..place.start], year + 2_000, &text[place.end..]))
 }
 
 #[cfg(test)]
@@ -104,6 +127,11 @@ mod tests {
     fn a_past_date_is_the_least_and_a_far_one_the_most() {
         check("Sun, 06 Nov 1994 08:49:37 GMT", Some(MIN_RETRY_AFTER));
         check("Thu, 01 Jan 1970 00:00:00 GMT", Some(MIN_RETRY_AFTER));
+        check("Wed, 31 Dec 1969 23:59:59 GMT", Some(MIN_RETRY_AFTER));
+        check("Sun, 06 Nov 1904 08:49:37 GMT", Some(MIN_RETRY_AFTER));
+        check("Sun Nov  6 08:49:37 1904", Some(MIN_RETRY_AFTER));
+        check("Mon, 29 Feb 1904 00:00:00 GMT", Some(MIN_RETRY_AFTER));
+        check("Sat, 01 Jan 0000 00:00:00 GMT", Some(MIN_RETRY_AFTER));
         check("Tue, 08 Nov 1994 08:49:37 GMT", Some(MAX_RETRY_AFTER));
         check("Fri, 31 Dec 9999 23:59:59 GMT", Some(MAX_RETRY_AFTER));
     }
@@ -131,6 +159,13 @@ mod tests {
             "Sat, 31 Dec 2016 23:59:60 GMT",
             "Thu, 31 Feb 1994 08:50:37 GMT",
             "Sun, 06 Nov 1994 24:00:00 GMT",
+            "Mon, 06 Nov 1904 08:49:37 GMT",
+            "Mon Nov  6 08:49:37 1904",
+            "Thu, 29 Feb 1900 00:00:00 GMT",
+            "Sun, 06 Nov 1904 08:49:37 UTC",
+            "Sun, 06 Nov 1904 08:49:60 GMT",
+            "Sun, 06 Nov -904 08:49:37 GMT",
+            "Sun, 06 Nov +904 08:49:37 GMT",
             "1994-11-06T08:50:37Z",
             "\u{b}Sun, 06 Nov 1994 08:50:37 GMT",
             "\u{2003}Sun, 06 Nov 1994 08:50:37 GMT",
@@ -148,6 +183,8 @@ mod tests {
         assert_eq!(at(Some(b"Sun, 06 Nov 1994 08:50:27 GMT")), Some(Millis::seconds(10)));
         assert_eq!(at(Some(b"Thu, 01 Jan 1970 00:00:00 GMT")), Some(MAX_RETRY_AFTER));
         assert_eq!(at(Some(b"Fri, 31 Dec 9999 23:59:59 GMT")), Some(MIN_RETRY_AFTER));
+        let long_ago = parse(b"Fri, 01 Jan 1904 00:01:00 GMT", Some(b"Fri, 01 Jan 1904 00:00:00 GMT"), NOW);
+        assert_eq!(long_ago, Some(Millis::minutes(1)), "a clock that was never set is a clock, too");
         for unreadable in ["", "yesterday", "\u{0}", "784111777"] {
             assert_eq!(at(Some(unreadable.as_bytes())), Some(Millis::minutes(1)), "{unreadable}");
         }

@@ -11,9 +11,10 @@ mod orders;
 
 use std::sync::Arc;
 
-use node::{FAILED, Node, OK, one_at_a_time, ordered, quiet_all_day_but_noon};
+use node::{FAILED, Node, OK, one_at_a_time, ordered, quiet_all_day_but_noon, quiet_but_noon_for};
 use tidegate_core::breaker::BreakerPolicy;
 use tidegate_core::delivery::{End, HoldReason, Late, Priority, Status};
+use tidegate_core::gate::Hold;
 use tidegate_core::order::{OnExhausted, Ordering};
 use tidegate_core::outcome::Outcome;
 use tidegate_core::pattern::EventType;
@@ -22,7 +23,7 @@ use tidegate_core::rate::{Per, Quota, RateLimit, RateMode};
 use tidegate_core::refill::Refill;
 use tidegate_core::settle::Incoming;
 use tidegate_core::time::{Millis, Timestamp};
-use tidegate_engine::dispatcher::{Command, Input};
+use tidegate_engine::dispatcher::{Command, Input, LaneId};
 
 #[test]
 fn a_new_delivery_goes_straight_out() {
@@ -314,6 +315,56 @@ fn what_may_pass_the_night_is_found_behind_what_may_not() {
     let urgent =
         node.publish_as(lane, |event| event.event_type = EventType::parse("payment.failed").unwrap());
     assert_eq!(node.take_sent(), [urgent]);
+}
+
+/// What is shown of a lane: the word for it, and of each hold the word and since when, in milliseconds from now.
+fn shown(node: &Node, lane: LaneId) -> (&'static str, Vec<(&'static str, Option<i64>)>) {
+    let machine = node.dispatcher.lane(lane);
+    let ago = |hold: &Hold| machine.held_since(node.now, hold).map(|since| (since - node.now.wall).get());
+    let holds = machine.holds(node.now);
+    let holds = holds.iter().map(|hold| (hold.reason().word(), ago(hold))).collect();
+    (machine.status(node.now).word(), holds)
+}
+
+#[test]
+fn a_window_for_some_types_holds_the_lane_while_something_waits_for_it() {
+    let mut node = Node::new(10);
+    let lane = node.lane(quiet_but_noon_for("news.*"));
+    let news = |event: &mut Incoming| event.event_type = EventType::parse("news.daily").unwrap();
+    assert_eq!(shown(&node, lane), ("active", vec![]));
+    let daily = node.publish_as(lane, news);
+    node.pass(1_000);
+    assert_eq!(shown(&node, lane), ("quiet_hours", vec![("quiet_hours", Some(-1_000))]));
+    let sentence = node.dispatcher.lane(lane).holds(node.now)[0].to_string();
+    assert!(sentence.starts_with("quiet hours for some event types; they end at "), "{sentence}");
+    // Other types go, and what they meet is not what the others wait for: both are shown, in the order of the words.
+    let others: Vec<_> = (0..2).map(|_| node.publish(lane)).collect();
+    assert_eq!((node.take_sent(), node.held(lane)), (others[..1].to_vec(), Some(HoldReason::AtCapacity)));
+    let (status, holds) = shown(&node, lane);
+    assert_eq!((status, holds[0].0, holds[1]), ("quiet_hours", "quiet_hours", ("at_capacity", Some(0))));
+    node.answer(lane, others[0], OK);
+    node.step(Input::Adopt { lane, policy: Arc::default() });
+    assert_eq!(node.drain(lane), [others[1], daily]);
+    assert_eq!(shown(&node, lane), ("active", vec![]));
+}
+
+#[test]
+fn a_lane_without_slots_or_tokens_says_since_when_though_nothing_waits() {
+    let mut node = Node::new(10);
+    let quota = Quota::new(1, Per::Hour, Some(1)).unwrap();
+    let limit = RateLimit { quota, mode: RateMode::Fixed };
+    let lane = node.lane(Policy { rate_limit: Some(limit), ..one_at_a_time() });
+    node.pass(5_000);
+    let id = node.publish(lane);
+    node.pass(700);
+    let both = vec![("at_capacity", Some(-700)), ("rate_limited", Some(-700))];
+    assert_eq!(shown(&node, lane), ("rate_limited", both));
+    node.answer(lane, id, OK);
+    node.pass(300);
+    assert_eq!(shown(&node, lane), ("rate_limited", vec![("rate_limited", Some(-1_000))]));
+    node.publish(lane);
+    node.pass(1_000);
+    assert_eq!(shown(&node, lane), ("rate_limited", vec![("rate_limited", Some(-2_000))]));
 }
 
 #[test]

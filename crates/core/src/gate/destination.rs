@@ -57,9 +57,7 @@ pub(super) fn hold(
                 ThrottleGate::AwaitsProbe => Some(Hold::Throttled { until: None, episode }),
             }
         }
-        Gate::Unavailable => {
-            lane.unavailable_until.filter(|until| wall < *until).map(|until| Hold::Unavailable { until })
-        }
+        Gate::Unavailable => lane.unavailable_at(wall).map(|wait| Hold::Unavailable { until: wait.until }),
         Gate::QuietHours if quiet.is_empty() => None,
         Gate::QuietHours => policy.quiet.release(quiet, wall).map(|until| Hold::QuietHours { until }),
         Gate::Concurrency => lane.full(policy).map(|limit| Hold::AtCapacity { limit }),
@@ -83,7 +81,7 @@ pub fn halted(policy: &Policy, lane: &LaneState) -> Option<Hold> {
 }
 
 /// Everything that holds a destination now, in the order of the gates. Quiet windows that concern only some event types
-/// hold those, not the destination; a line of one key holds that key.
+/// hold those, not the destination (a lane adds them while something waits for them); a line of one key holds that key.
 pub fn holds(now: Now, policy: &Policy, lane: &LaneState) -> Vec<Hold> {
     let quiet = policy.quiet.mask_without_type();
     let mut holds: Vec<Hold> = standing(policy, lane).collect();
@@ -95,15 +93,22 @@ pub fn holds(now: Now, policy: &Policy, lane: &LaneState) -> Vec<Hold> {
     holds
 }
 
-/// The destination's status: the first of its [`holds`], except that a spent rate is named before taken slots.
-pub fn status(now: Now, policy: &Policy, lane: &LaneState) -> DestinationStatus {
-    let holds = holds(now, policy, lane);
-    let rate = holds.iter().find(|hold| matches!(hold, Hold::RateLimited { .. }));
-    match (holds.first(), rate) {
-        (Some(Hold::AtCapacity { .. }), Some(rate)) => DestinationStatus::Held(*rate),
-        (Some(first), _) => DestinationStatus::Held(*first),
-        (None, _) => DestinationStatus::Active,
-    }
+/// The status of a destination that all of `holds` hold: the first of them in the order of the words, in which what a person
+/// must lift comes early, and a spent rate before taken slots.
+pub fn status(holds: &[Hold]) -> DestinationStatus {
+    let rank = |hold: &&Hold| match hold {
+        Hold::Disabled { .. } => 0,
+        Hold::AccountPaused { .. } | Hold::Paused { .. } | Hold::OrderBlocked { .. } => 1,
+        Hold::CircuitOpen { .. } => 2,
+        Hold::Throttled { .. } => 3,
+        Hold::Unavailable { .. } => 4,
+        Hold::QuietHours { .. } | Hold::QuietForSome { .. } => 5,
+        Hold::RateLimited { .. } => 6,
+        Hold::AtCapacity { .. } => 7,
+        // Those of one delivery: a destination has none.
+        Hold::Scheduled { .. } | Hold::RetryBackoff { .. } => 8,
+    };
+    holds.iter().min_by_key(rank).map_or(DestinationStatus::Active, |hold| DestinationStatus::Held(*hold))
 }
 
 /// When a delivery will go if its destination begins to send at `opens` and `ahead` others go before it: after the tokens that

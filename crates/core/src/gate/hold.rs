@@ -59,6 +59,11 @@ pub enum Hold {
         /// The first instant that no window covers.
         until: Timestamp,
     },
+    /// It is quiet there for some event types, and something of these waits. Of a destination only: a delivery's type is known.
+    QuietForSome {
+        /// When the first of what waits may go.
+        until: Timestamp,
+    },
     /// An earlier delivery of its line is not final, or the line was halted by one that died.
     OrderBlocked {
         /// That delivery.
@@ -89,7 +94,7 @@ impl Hold {
             Self::CircuitOpen { .. } => HoldReason::CircuitOpen,
             Self::Throttled { .. } => HoldReason::Throttled,
             Self::Unavailable { .. } => HoldReason::Unavailable,
-            Self::QuietHours { .. } => HoldReason::QuietHours,
+            Self::QuietHours { .. } | Self::QuietForSome { .. } => HoldReason::QuietHours,
             Self::OrderBlocked { .. } => HoldReason::OrderBlocked,
             Self::AtCapacity { .. } => HoldReason::AtCapacity,
             Self::RateLimited { .. } => HoldReason::RateLimited,
@@ -114,6 +119,7 @@ impl Hold {
             | Self::RetryBackoff { until }
             | Self::Unavailable { until }
             | Self::QuietHours { until }
+            | Self::QuietForSome { until }
             | Self::RateLimited { until } => Some(until),
             Self::CircuitOpen { until } | Self::Throttled { until, .. } => until,
             Self::Disabled { .. }
@@ -163,6 +169,9 @@ impl fmt::Display for Hold {
                 write!(f, "the destination answered 503 and asked to wait until {until}")
             }
             Self::QuietHours { until } => write!(f, "quiet hours; they end at {until}"),
+            Self::QuietForSome { until } => {
+                write!(f, "quiet hours for some event types; they end at {until}, and other types go")
+            }
             Self::OrderBlocked { head, halted: false } => {
                 write!(f, "waits for {head}, which comes before it")
             }

@@ -5,7 +5,7 @@ use crate::breaker::BreakerPolicy;
 use crate::draw::Draw;
 use crate::health::DisabledCause;
 use crate::id::DeliveryId;
-use crate::lane::{LastStop, Report};
+use crate::lane::{LastStop, Report, Unavailable};
 use crate::order::{Line, Ordering};
 use crate::outcome::{NetworkFault, Outcome};
 use crate::pattern::EventType;
@@ -184,7 +184,7 @@ fn a_hold_that_ends_in_the_night_lasts_until_morning() {
     let mut case = Case::new();
     case.policy.quiet = night_window();
     let evening = -3_600_000; // 23:30 in Chicago
-    case.lane.unavailable_until = Some(at(0));
+    case.lane.unavailable = Some(Unavailable { since: at(evening), until: at(0) });
     case.check_waits(evening, HoldReason::Unavailable, Some(5 * 3_600_000 + 1_800_000));
 }
 
@@ -244,7 +244,7 @@ fn a_delivery_that_cannot_make_it_is_known_before_it_is_queued() {
     };
     let unavailable_by_night = |case: &mut Case| {
         quiet(case);
-        case.lane.unavailable_until = Some(at(HOUR));
+        case.lane.unavailable = Some(Unavailable { since: at(0), until: at(HOUR) });
     };
     let cases: [Row<'_>; 15] = [
         ("nothing in the way", &nothing, 20, None, 1_000, false),
@@ -316,7 +316,7 @@ fn a_limited_lane_waits_for_the_commit_of_its_starts() {
 #[test]
 fn a_destination_shows_its_first_hold_and_lists_all() {
     let mut case = Case::new();
-    let word = |case: &Case, ms| status(now(ms), &case.policy, &case.lane).word();
+    let word = |case: &Case, ms| status(&holds(now(ms), &case.policy, &case.lane)).word();
     assert_eq!(word(&case, 0), "active");
     let quota = Quota::new(60, Per::Minute, Some(1)).unwrap();
     case.policy.rate_limit = Some(RateLimit { quota, mode: RateMode::Fixed });
@@ -340,7 +340,11 @@ fn a_whole_line_that_stands_holds_its_destination() {
     case.lane.halted.push((Line::Whole, case.delivery.id));
     let found = holds(now(0), &case.policy, &case.lane);
     assert_eq!(found, [Hold::OrderBlocked { head: case.delivery.id, halted: true }]);
-    assert_eq!(status(now(0), &case.policy, &case.lane).word(), "paused", "a person has to resume it");
+    let word = |case: &Case| status(&holds(now(0), &case.policy, &case.lane)).word();
+    assert_eq!(word(&case), "paused", "a person has to resume it");
+    case.lane.unavailable = Some(Unavailable { since: at(-1), until: at(1) });
+    assert_eq!(word(&case), "paused", "what a person must do is named before what time does");
+    case.lane.unavailable = None;
     case.policy.ordering = Ordering::Key;
     assert!(holds(now(0), &case.policy, &case.lane).is_empty());
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::saved::{Lasting, SavedLane};
+use super::saved::{Lasting, SavedLane, SavedWait};
 use super::{LaneState, RateState, Standing};
 use crate::breaker::Breaker;
 use crate::delivery::HoldReason;
@@ -61,7 +61,7 @@ fn encode(state: &LaneState, lasting: &Lasting) -> Vec<u8> {
     write_standing(&mut out, state.standing);
     state.breaker.write(&mut out);
     state.throttle.write(&mut out);
-    out.option(lasting.unavailable_until, Writer::time);
+    write_wait(&mut out, lasting.unavailable);
     out.option(state.rate.as_ref().zip(lasting.full_at), write_rate);
     state.health.write(&mut out);
     out.byte(match state.last {
@@ -93,7 +93,7 @@ fn encode(state: &LaneState, lasting: &Lasting) -> Vec<u8> {
 fn read(from: &mut Reader<'_>, timeouts: Timeouts) -> Option<SavedLane> {
     let standing = read_standing(from)?;
     let (breaker, throttle) = (Breaker::read(from)?, Throttle::read(from)?);
-    let unavailable_until = from.option(Reader::time)?;
+    let unavailable = read_wait(from)?;
     let (rate, full_at) = from.option(read_rate)?.unzip();
     let health = Health::read(from)?;
     let last = match from.byte()? {
@@ -115,9 +115,11 @@ fn read(from: &mut Reader<'_>, timeouts: Timeouts) -> Option<SavedLane> {
         standing,
         breaker,
         throttle,
-        unavailable_until,
+        // Its beginning, and the time of the last start, are fitted in when the lane is restored.
+        unavailable: None,
         ramp: Ramp::START,
         in_flight: 0,
+        last_start: Timestamp::MIN,
         rate,
         timeouts,
         health,
@@ -128,9 +130,31 @@ fn read(from: &mut Reader<'_>, timeouts: Timeouts) -> Option<SavedLane> {
         held,
         unsaved_starts: 0,
     };
-    Some(SavedLane {
-        state,
-        lasting: Lasting { unavailable_until, rested_until, held, full_at, max_concurrency },
+    Some(SavedLane { state, lasting: Lasting { unavailable, rested_until, held, full_at, max_concurrency } })
+}
+
+/// Without its beginning where that is not known: as all were written once.
+fn write_wait(out: &mut Writer, wait: Option<SavedWait>) {
+    match wait {
+        None => out.byte(0),
+        Some(SavedWait { since: None, until }) => {
+            out.byte(1);
+            out.time(until);
+        }
+        Some(SavedWait { since: Some(since), until }) => {
+            out.byte(2);
+            out.time(until);
+            out.time(since);
+        }
+    }
+}
+
+fn read_wait(from: &mut Reader<'_>) -> Option<Option<SavedWait>> {
+    Some(match from.byte()? {
+        0 => None,
+        1 => Some(SavedWait { until: from.time()?, since: None }),
+        2 => Some(SavedWait { until: from.time()?, since: Some(from.time()?) }),
+        _ => return None,
     })
 }
 

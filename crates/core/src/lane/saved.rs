@@ -3,7 +3,7 @@
 //! What is over, or too short to matter, is left out, so that a healthy lane looks the same from one success to the next
 //! and need not be written again.
 
-use super::LaneState;
+use super::{LaneState, Unavailable};
 use crate::delivery::HoldReason;
 use crate::policy::Policy;
 use crate::ramp::Ramp;
@@ -25,12 +25,20 @@ pub struct SavedLane {
 /// The parts of the state that have another form in the store than in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lasting {
-    pub(super) unavailable_until: Option<Timestamp>,
+    pub(super) unavailable: Option<SavedWait>,
     pub(super) rested_until: Option<Timestamp>,
     pub(super) held: Option<(HoldReason, Timestamp)>,
     /// When the bucket is full again; [`Timestamp::MIN`] if it is.
     pub(super) full_at: Option<Timestamp>,
     pub(super) max_concurrency: u32,
+}
+
+/// A wait that they asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SavedWait {
+    /// Since when; `None`: the version that wrote it did not keep that.
+    pub(super) since: Option<Timestamp>,
+    pub(super) until: Timestamp,
 }
 
 /// How the process that wrote a saved lane ended.
@@ -55,7 +63,8 @@ impl LaneState {
         };
         let full_at = |at: Timestamp| if ahead(&at) { at } else { Timestamp::MIN };
         Lasting {
-            unavailable_until: self.unavailable_until.filter(ahead),
+            unavailable: (self.unavailable_at(now.wall))
+                .map(|wait| SavedWait { since: Some(wait.since), until: wait.until }),
             rested_until: self.rested_until.filter(|at| ahead(at) || self.health.counts_rest_until(*at)),
             held: self.held.filter(|held| !passing(held)),
             full_at: (self.rate.as_ref()).map(|rate| full_at(rate.bucket.full_at(&rate.limit.quota, now))),
@@ -70,7 +79,11 @@ impl SavedLane {
     /// allows at once. Until that loss is stored, nothing starts under a rate limit: a second crash would deduct it only once.
     pub fn restore(self, policy: &Policy, now: Now, last_stop: LastStop) -> LaneState {
         let Self { mut state, lasting } = self;
-        state.unavailable_until = lasting.unavailable_until;
+        state.unavailable = lasting.unavailable.map(|SavedWait { since, until }| {
+            // Where nobody kept it, it is there since it was read.
+            Unavailable { since: since.unwrap_or(now.wall), until }
+        });
+        state.last_start = now.wall;
         state.rested_until = lasting.rested_until;
         state.held = lasting.held;
         state.in_flight = 0;

@@ -102,6 +102,34 @@ fn a_restart_does_not_fill_the_bucket() {
     assert_eq!(crashed.tokens(Now::at(91_020).mono), Some(1));
 }
 
+#[test]
+fn a_destination_is_unavailable_since_it_first_said_so() {
+    let policy = eight_at_once();
+    let mut lane = confident(&policy);
+    let wait = |lane: &LaneState, now: i64| {
+        let wait = lane.unavailable_at(Timestamp::from_millis(now));
+        wait.map(|wait| (wait.since.as_millis(), wait.until.as_millis()))
+    };
+    // (asked at, for how long, since and until when it then waits)
+    for (at, seconds, expected) in [
+        (1_000, 10, (1_000, 11_000)),
+        (2_000, 60, (1_000, 62_000)),
+        (3_000, 1, (1_000, 62_000)),
+        (62_000, 5, (62_000, 67_000)),
+    ] {
+        let attempt = start(&mut lane, 1);
+        let outcome = Outcome::Unavailable { retry_after: Millis::seconds(seconds) };
+        let report = Report { outcome, elapsed: Millis::new(20), rate_hint: None };
+        lane.finish(Now::at(at), &policy, DeliveryId::from_bits(1), &attempt, &report);
+        assert_eq!(wait(&lane, at), Some(expected), "asked at {at}");
+        let stored = lane.save(&policy, Now::at(at)).encode_state();
+        let read = SavedLane::decode(&stored, None).unwrap();
+        let restored = read.restore(&policy, Now::at(at + 500), LastStop::Clean);
+        assert_eq!(wait(&restored, at + 500), Some(expected), "also after a restart");
+    }
+    assert_eq!(wait(&lane, 67_000), None);
+}
+
 /// What they asked for is a length of time: a clock that is set makes it neither longer nor shorter, also over a start.
 #[test]
 fn a_clock_that_is_set_changes_no_wait() {
@@ -110,7 +138,7 @@ fn a_clock_that_is_set_changes_no_wait() {
     let ahead = |at: Now| Now { wall: at.wall + ten_years, mono: at.mono };
     let waits = |lane: &LaneState, now: Timestamp| {
         let throttled = lane.throttle.shut().map(|(_, until)| until - now);
-        let unavailable = lane.unavailable_until.map(|until| until - now);
+        let unavailable = lane.unavailable.map(|wait| (wait.since - now, wait.until - now));
         (throttled, unavailable, lane.breaker.open().map(|(_, until)| until - now))
     };
     let five = Millis::seconds(5);
@@ -128,9 +156,7 @@ fn a_clock_that_is_set_changes_no_wait() {
         assert_eq!(waits(lane, ahead(now).wall), before);
         // The server dies under the wrong clock, and starts under the right one.
         let started = lane.save(&policy, ahead(now)).restore(&policy, now, LastStop::Crash);
-        let (throttled, unavailable, open) = waits(&started, now.wall);
-        assert_eq!((throttled, open), (before.0, before.2));
-        assert_eq!(unavailable, None, "nobody may ask for ten years");
+        assert_eq!(waits(&started, now.wall), before);
         lane.clock_set(Millis::ZERO - ten_years);
         assert_eq!(waits(lane, now.wall), before);
     }

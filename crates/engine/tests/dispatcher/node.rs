@@ -178,13 +178,22 @@ pub(crate) fn ordered(ordering: Ordering) -> Policy {
 }
 
 pub(crate) fn quiet_all_day_but_noon(bypass: &str) -> Policy {
+    quiet_but_noon(vec![], vec![bypass.into()])
+}
+
+/// For these types only.
+pub(crate) fn quiet_but_noon_for(types: &str) -> Policy {
+    quiet_but_noon(vec![types.into()], vec![])
+}
+
+fn quiet_but_noon(applies_to: Vec<String>, bypass_event_types: Vec<String>) -> Policy {
     let spec = WindowSpec {
         timezone: "UTC".into(),
         quiet_start: "13:00".into(),
         quiet_end: "12:00".into(),
         days: vec![],
-        applies_to: vec![],
-        bypass_event_types: vec![bypass.into()],
+        applies_to,
+        bypass_event_types,
     };
     Policy { quiet: QuietHours::new(vec![Window::parse(spec).unwrap()]).unwrap(), ..Policy::default() }
 }

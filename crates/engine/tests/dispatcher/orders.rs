@@ -294,8 +294,7 @@ fn a_paused_account_holds_every_destination_and_says_so() {
     let explanation = machine.explain(node.now, &node.as_accepted(id));
     let sentence = explanation.gates[0].hold.unwrap().to_string();
     assert!(sentence.starts_with("the account is paused since "), "{sentence}");
-    let status = tidegate_core::gate::status(node.now, machine.policy(), machine.state());
-    assert_eq!(status.word(), "paused");
+    assert_eq!(machine.status(node.now).word(), "paused");
     let refills = node.refills;
     node.step(Input::Adopt { lane, policy: Arc::new(one_at_a_time()) });
     assert_eq!((node.take_sent(), node.refills), (vec![id], refills), "nothing is sorted or read anew");

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::gate::{Go, Probe};
-use crate::lane::{LastStop, Report};
+use crate::lane::{LastStop, Report, Unavailable};
 use crate::outcome::{Outcome, any_outcome};
 use crate::policy::Concurrency;
 use crate::rate::Per;
@@ -203,7 +203,7 @@ fn a_healthy_lane_looks_the_same_after_each_success() {
         lane.held = Some((HoldReason::AtCapacity, now.wall));
         // Of what is over, when it ended does not matter.
         lane.rested(now.wall);
-        lane.unavailable_until = Some(now.wall);
+        lane.unavailable = Some(Unavailable { since: now.wall - Millis::new(9 + n), until: now.wall });
         let report = Report {
             outcome: Outcome::Success { status: 200 },
             elapsed: Millis::new(30 + n),
@@ -216,6 +216,21 @@ fn a_healthy_lane_looks_the_same_after_each_success() {
     }
     assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
     assert!(seen[0].len() < 32, "{} bytes", seen[0].len());
+}
+
+/// Versions before kept only the end of a wait.
+#[test]
+fn a_wait_without_its_beginning_is_read() {
+    let policy = Policy::default();
+    let mut lane = LaneState::new(&policy, Now::at(START));
+    let until = Now::at(START + 60_000).wall;
+    lane.unavailable = Some(Unavailable { since: Now::at(START).wall, until });
+    let mut saved = lane.save(&policy, Now::at(START));
+    saved.lasting.unavailable = Some(SavedWait { since: None, until });
+    let read = SavedLane::decode(&saved.encode_state(), None).unwrap();
+    let later = Now::at(START + 20_000);
+    let wait = read.restore(&policy, later, LastStop::Crash).unavailable;
+    assert_eq!(wait, Some(Unavailable { since: later.wall, until }), "it is there since it was read");
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Status};
-use tidegate_core::gate::{self, Decision, Explanation, Question};
+use tidegate_core::gate::{self, Decision, DestinationStatus, Explanation, Hold, Question};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{Attempt, LaneState, SavedLane};
 use tidegate_core::order::{Line, Turn};
 use tidegate_core::policy::Policy;
+use tidegate_core::quiet::WindowMask;
 use tidegate_core::refill::Wanted;
 use tidegate_core::sequence::Sequence;
 use tidegate_core::time::{Now, Timestamp};
@@ -133,6 +134,65 @@ impl Lane {
     /// What has kept it from sending since when, if something does.
     pub const fn held(&self) -> Option<(HoldReason, Timestamp)> {
         self.state.held
+    }
+    /// Everything that holds it now, in the order of the gates: what holds the destination, and quiet windows for some event
+    /// types while something waits for them.
+    pub fn holds(&self, now: Now) -> Vec<Hold> {
+        let mut holds = gate::holds(now, &self.policy, &self.state);
+        if !holds.iter().any(|hold| hold.reason() == HoldReason::QuietHours)
+            && let Some(until) = self.quiet_for_some_until(now.wall)
+        {
+            let later = |hold: &Hold| {
+                use Hold::{AtCapacity, OrderBlocked, RateLimited};
+                matches!(hold, OrderBlocked { .. } | AtCapacity { .. } | RateLimited { .. })
+            };
+            let place = holds.iter().position(later).unwrap_or(holds.len());
+            holds.insert(place, Hold::QuietForSome { until });
+        }
+        holds
+    }
+    /// When the first may go of those that wait for a quiet window to end, if any does.
+    fn quiet_for_some_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let quiet = &self.policy.quiet;
+        if quiet.is_empty() {
+            return None;
+        }
+        let here = self.queue.firsts(None).filter_map(|(group, _)| quiet.release(group.quiet, now)).min();
+        // Of a lane that another node works, or that has just been read, this is all that is known.
+        let noted = || self.held().filter(|(reason, _)| *reason == HoldReason::QuietHours);
+        here.or_else(|| noted().and_then(|_| quiet.release(quiet.mask_of_all(), now)))
+    }
+    /// The one word for how it does: the first of its [`holds`](Self::holds).
+    pub fn status(&self, now: Now) -> DestinationStatus {
+        gate::status(&self.holds(now))
+    }
+    /// Since when one of its [`holds`](Self::holds) is there, as far as that is known. Of slots and tokens: since work waits
+    /// for them, or since the last was taken.
+    pub fn held_since(&self, now: Now, hold: &Hold) -> Option<Timestamp> {
+        let noted = self.held().filter(|(reason, _)| *reason == hold.reason()).map(|(_, since)| since);
+        match hold {
+            Hold::Paused { since } | Hold::AccountPaused { since } | Hold::Disabled { since, .. } => {
+                Some(*since)
+            }
+            Hold::CircuitOpen { .. } => self.state.breaker.open().map(|(since, _)| since),
+            Hold::Throttled { .. } => self.state.throttle.shut().map(|(since, _)| since),
+            Hold::Unavailable { .. } => self.state.unavailable.map(|wait| wait.since),
+            Hold::AtCapacity { .. } | Hold::RateLimited { .. } => {
+                noted.into_iter().chain([self.state.last_start]).min()
+            }
+            Hold::QuietHours { .. } => self.quiet_since(self.policy.quiet.mask_without_type(), now.wall),
+            Hold::QuietForSome { .. } => noted.or_else(|| {
+                let waiting = self.queue.firsts(None).map(|(group, _)| group.quiet);
+                waiting.filter_map(|mask| self.quiet_since(mask, now.wall)).min()
+            }),
+            Hold::Scheduled { .. } | Hold::RetryBackoff { .. } | Hold::OrderBlocked { .. } => noted,
+        }
+    }
+    /// When the quiet time began that it is.
+    fn quiet_since(&self, mask: WindowMask, now: Timestamp) -> Option<Timestamp> {
+        let quiet = &self.policy.quiet;
+        let interval = quiet.is_quiet(mask, now).then(|| quiet.intervals(mask, now, 1))?;
+        interval.first().map(|(start, _)| *start)
     }
     /// How often a delivery that was due found no slot.
     pub const fn slots_denied(&self) -> u64 {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidegate_core::gate;
 use tidegate_core::id::DestinationId;
 use tidegate_core::time::Timestamp;
 use tidegate_store::lane::Of;
@@ -229,7 +228,7 @@ async fn look(
     let see = |view: &tidegate_engine::View<'_>, no: DestinationNo| match view.lane(no) {
         None => Look { status: "active", urgency: urgency("active"), inflight: 0, timeout_ms: 0 },
         Some(lane) => {
-            let status = gate::status(view.now, lane.policy(), lane.state()).word();
+            let status = lane.status(view.now).word();
             let timeout = lane.state().timeout(lane.policy(), None);
             let inflight = view.in_flight_of(no);
             Look { status, urgency: urgency(status), inflight, timeout_ms: timeout.get() }

@@ -52,35 +52,11 @@ impl Snapshot {
     fn of(view: &View<'_>, no: DestinationNo, lane: &Lane) -> Self {
         let now = view.now;
         let (policy, state) = (lane.policy(), lane.state());
-        let held_by =
-            |reason: HoldReason| lane.held().filter(|(held, _)| *held == reason).map(|(_, since)| since);
-        let since = |hold: &Hold| match hold {
-            Hold::Paused { since } | Hold::AccountPaused { since } | Hold::Disabled { since, .. } => {
-                Some(*since)
-            }
-            Hold::CircuitOpen { .. } => state.breaker.open().map(|(since, _)| since),
-            Hold::Throttled { .. } => state.throttle.shut().map(|(since, _)| since),
-            Hold::QuietHours { .. } => {
-                let mask = policy.quiet.mask_without_type();
-                let whole =
-                    policy.quiet.is_quiet(mask, now.wall).then(|| policy.quiet.intervals(mask, now.wall, 1));
-                let begun = whole.and_then(|intervals| intervals.first().map(|(start, _)| *start));
-                begun.or_else(|| held_by(HoldReason::QuietHours))
-            }
-            hold => held_by(hold.reason()),
-        };
-        let mut holds = gate::holds(now, policy, state);
-        // Windows for some types do not hold the destination; but they do hold what waits for them.
-        if held_by(HoldReason::QuietHours).is_some()
-            && !holds.iter().any(|hold| matches!(hold, Hold::QuietHours { .. }))
-        {
-            let until = policy.quiet.release(policy.quiet.mask_of_all(), now.wall);
-            holds.extend(until.map(|until| Hold::QuietHours { until }));
-        }
+        let holds = lane.holds(now);
         let throttled = holds.iter().find(|hold| hold.reason() == HoldReason::Throttled);
         Self {
             enabled: state.standing.disabled.is_none(),
-            status: gate::status(now, policy, state).word(),
+            status: gate::status(&holds).word(),
             throttled_until: throttled.and_then(Hold::until),
             episodes: state.throttle.episodes(),
             in_flight: view.in_flight_of(no),
@@ -90,7 +66,7 @@ impl Snapshot {
                 per_minute: state.paced_per_minute(now.mono).unwrap_or_else(|| limit.quota.per_minute()),
             }),
             timeout: state.timeouts.report(&policy.timeout, &policy.timeout_params),
-            holds: holds.into_iter().map(|hold| (hold, since(&hold))).collect(),
+            holds: holds.into_iter().map(|hold| (hold, lane.held_since(now, &hold))).collect(),
             as_of: view.as_of(no),
         }
     }

@@ -133,7 +133,7 @@ impl Reasons {
             HoldReason::CircuitOpen => {
                 state.breaker.open().is_some() || self.closed_at[place].is_some_and(|at| at >= last_chance)
             }
-            HoldReason::Unavailable => state.unavailable_until.is_some_and(|until| until >= last_chance),
+            HoldReason::Unavailable => state.unavailable.is_some_and(|wait| wait.until >= last_chance),
             HoldReason::AtCapacity => {
                 state.in_flight > 0 || self.answered_at[place].is_some_and(|at| at >= last_chance)
             }
