@@ -81,6 +81,22 @@ pub struct LaneSave {
     pub epoch: Option<Epoch>,
 }
 
+/// A place in a destination's log: a time, and the number of a row among those of that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogPlace {
+    /// The time.
+    pub at: Timestamp,
+    /// The number.
+    pub no: i64,
+}
+
+impl LogPlace {
+    /// Before everything of this time.
+    pub const fn before(at: Timestamp) -> Self {
+        Self { at, no: i64::MIN }
+    }
+}
+
 /// An interval in which work of a destination waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldRow {

@@ -1,7 +1,7 @@
--- Rows of the hold log that began before a time, newest first.
+-- Rows of the hold log that began before a place, newest first.
 -- Index: holds_of_destination.
-select reason, since, until
+select reason, since, until, no
 from tidegate.holds
-where destination_no = $1 and since < $2
-order by since desc
-limit $3
+where destination_no = $1 and (since, no) < ($2, $3)
+order by since desc, no desc
+limit $4

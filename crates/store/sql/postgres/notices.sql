@@ -1,7 +1,7 @@
--- Rows of a destination's log, newest first.
+-- Rows of a destination's log before a place, newest first.
 -- Index: notices_of_destination.
-select at, kind, detail
+select at, kind, detail, no
 from tidegate.notices
-where destination_no = $1 and at >= $2 and at < $3
-order by at desc
-limit $4
+where destination_no = $1 and at >= $2 and (at, no) < ($3, $4)
+order by at desc, no desc
+limit $5

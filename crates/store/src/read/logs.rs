@@ -10,7 +10,7 @@ use crate::codec::{self, length, sequence, time};
 use crate::job::{Job, JobKind};
 use crate::lane::{Of, StoredLane};
 use crate::list::{Page, PageQuery};
-use crate::record::{HoldRow, NoticeRow};
+use crate::record::{HoldRow, LogPlace, NoticeRow};
 use crate::shared::Reader;
 use crate::source::{Result, Row, Value, params};
 use crate::stats::Hour;
@@ -18,25 +18,23 @@ use crate::{AccountNo, DestinationNo};
 use crate::{load, sql};
 
 impl Reader {
-    /// Intervals that overlap the time asked for. A destination has one hold at a time, so the first that ended before it
-    /// ends the search.
+    /// Intervals that end after `from` and began before a place. A destination has one hold at a time, so the first that ended
+    /// before it ends the search.
     pub(crate) fn holds(
         &self,
         destination: DestinationNo,
         from: Timestamp,
-        to: Timestamp,
+        to: LogPlace,
         limit: usize,
-    ) -> Result<Vec<HoldRow>> {
-        let mut found =
-            self.all(sql::HOLDS, params![destination.0, to.as_millis(), length(limit)], |row| {
-                Ok(HoldRow {
-                    destination,
-                    reason: codec::hold_reason(&row.get::<String>(0)?)?,
-                    since: time(row.get(1)?),
-                    until: time(row.get(2)?),
-                })
-            })?;
-        let over = found.iter().position(|hold| hold.until <= from);
+    ) -> Result<Vec<(LogPlace, HoldRow)>> {
+        let values = params![destination.0, to.at.as_millis(), to.no, length(limit)];
+        let mut found = self.all(sql::HOLDS, values, |row| {
+            let since = time(row.get(1)?);
+            let reason = codec::hold_reason(&row.get::<String>(0)?)?;
+            let hold = HoldRow { destination, reason, since, until: time(row.get(2)?) };
+            Ok((LogPlace { at: since, no: row.get(3)? }, hold))
+        })?;
+        let over = found.iter().position(|(_, hold)| hold.until <= from);
         found.truncate(over.unwrap_or(found.len()));
         Ok(found)
     }
@@ -45,12 +43,14 @@ impl Reader {
         &self,
         destination: DestinationNo,
         from: Timestamp,
-        to: Timestamp,
+        to: LogPlace,
         limit: usize,
-    ) -> Result<Vec<NoticeRow>> {
-        let params = params![destination.0, from.as_millis(), to.as_millis(), length(limit)];
-        self.all(sql::NOTICES, params, |row| {
-            Ok(NoticeRow { destination, at: time(row.get(0)?), kind: row.get(1)?, detail: row.get(2)? })
+    ) -> Result<Vec<(LogPlace, NoticeRow)>> {
+        let values = params![destination.0, from.as_millis(), to.at.as_millis(), to.no, length(limit)];
+        self.all(sql::NOTICES, values, |row| {
+            let at = time(row.get(0)?);
+            let notice = NoticeRow { destination, at, kind: row.get(1)?, detail: row.get(2)? };
+            Ok((LogPlace { at, no: row.get(3)? }, notice))
         })
     }
 

@@ -17,7 +17,7 @@ use crate::event::{Accepted, IdempotencyKey, StoredEvent};
 use crate::job::{Job, JobKind};
 use crate::lane::{Of, Overdue, StoredLane};
 use crate::list::{Counted, DeliveryFilter, EventFilter, Page, PageQuery};
-use crate::record::{HoldRow, NoticeRow};
+use crate::record::{HoldRow, LogPlace, NoticeRow};
 use crate::stats::{Hour, Surveyed};
 use crate::{AccountNo, DestinationNo, StoreError, load, postgres};
 
@@ -146,6 +146,18 @@ impl Store {
         to: Timestamp,
         limit: usize,
     ) -> Result<Vec<HoldRow>, StoreError> {
+        let found = self.holds_before(destination, from, LogPlace::before(to), limit).await?;
+        Ok(found.into_iter().map(|(_, hold)| hold).collect())
+    }
+
+    /// The same from a place on, each with its own.
+    pub async fn holds_before(
+        &self,
+        destination: DestinationNo,
+        from: Timestamp,
+        to: LogPlace,
+        limit: usize,
+    ) -> Result<Vec<(LogPlace, HoldRow)>, StoreError> {
         self.read(move |reader| reader.holds(destination, from, to, limit)).await
     }
 
@@ -157,6 +169,18 @@ impl Store {
         to: Timestamp,
         limit: usize,
     ) -> Result<Vec<NoticeRow>, StoreError> {
+        let found = self.notices_before(destination, from, LogPlace::before(to), limit).await?;
+        Ok(found.into_iter().map(|(_, notice)| notice).collect())
+    }
+
+    /// The same from a place on, each with its own.
+    pub async fn notices_before(
+        &self,
+        destination: DestinationNo,
+        from: Timestamp,
+        to: LogPlace,
+        limit: usize,
+    ) -> Result<Vec<(LogPlace, NoticeRow)>, StoreError> {
         self.read(move |reader| reader.notices(destination, from, to, limit)).await
     }
 

@@ -48,6 +48,9 @@ impl Search {
         reason: Option<HoldReason>,
     ) -> Result<Self, ApiError> {
         let mut filter = asked.filter(app, caller.account)?;
+        if let Some(event) = filter.event {
+            app.engine.store().event(caller.account, event).await?.ok_or_else(ApiError::not_found)?;
+        }
         filter.stages = status.map(|status| vec![status.stage()]);
         let mut search = Self { filter, status, reason, holders: None };
         match (reason, status) {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidegate_core::id::DestinationId;
 use tidegate_core::time::Timestamp;
 use tidegate_store::lane::Of;
 use tidegate_store::stats::Tally;
@@ -122,8 +121,27 @@ struct Look {
     timeout_ms: i64,
 }
 
-/// What a destination is sorted by; the least comes first, and the newest of equals.
-type Key = (i64, Reverse<u128>);
+/// What a destination is sorted by: a number or a name; the least comes first, and the newest of equals.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    number: i64,
+    name: String,
+    id: Reverse<u128>,
+}
+
+/// A cursor carries the key that the last one had: the next page begins behind it, wherever that one is by now, so that whoever
+/// goes on comes to an end.
+impl Key {
+    fn to_text(&self) -> String {
+        format!("{} {} {}", self.number, self.id.0, self.name)
+    }
+    fn from_text(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ' ');
+        let number = parts.next()?.parse().ok()?;
+        let id = Reverse(parts.next()?.parse().ok()?);
+        Some(Self { number, name: parts.next()?.to_owned(), id })
+    }
+}
 
 /// A page of the destinations that fit.
 pub(super) async fn page(
@@ -131,21 +149,22 @@ pub(super) async fn page(
     account: AccountNo,
     query: &DirectoryQuery,
 ) -> Result<ListAnswer<Arc<DestinationEntry>>, ApiError> {
-    let list = Cursor { list: "destinations", account };
-    let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
     let sort = query.sort.unwrap_or(Sort::Newest);
+    let by_key = query.status.is_some() || sort != Sort::Newest;
+    let list = Cursor { list: if by_key { "destinations by key" } else { "destinations" }, account };
+    let by_number = query.cursor.as_deref().filter(|_| !by_key);
+    let params = PageParams::new(list, query.limit, by_number, query.total)?;
     let mut entries = app.catalogue.destinations(account);
     if let Some(search) = query.search.as_deref().map(str::trim).filter(|search| !search.is_empty()) {
         let search = search.to_lowercase();
         entries.retain(|entry| contains(entry, &search));
     }
-    if query.status.is_none() && sort == Sort::Newest {
+    if !by_key {
         return Ok(page_of(entries, |entry| entry.row.id.to_bits(), params, list, |entry| entry));
     }
     let sheet = if sort.needs_sheet() { Some(asked_sheet(app, account).await?) } else { None };
-    if sort == Sort::Name {
-        entries.sort_by_cached_key(|entry| (entry.spec.document.name.to_lowercase(), Reverse(entry.row.id)));
-    }
+    let last = query.cursor.as_deref().map(|text| list.decode_name(text)).transpose()?;
+    let last = last.as_deref().and_then(Key::from_text);
     let looks = look(app, account, &entries).await?;
     let mut keyed: Vec<(Key, Arc<DestinationEntry>)> = entries
         .into_iter()
@@ -153,16 +172,13 @@ pub(super) async fn page(
         .filter(|(_, look)| query.status.is_none_or(|status| status.word() == look.status))
         .map(|(entry, look)| (key(app, sort, sheet.as_deref(), &entry, look), entry))
         .collect();
-    if sort != Sort::Name {
-        keyed.sort_unstable_by_key(|(key, _)| *key);
-    }
+    keyed.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let total = if params.total { Total::counted(keyed.len() as u64) } else { Total::Unasked };
-    // The place of the last one that was shown, wherever it is by now. If it is gone, the list begins anew.
-    let last = params.cursor.map(DestinationId::from_bits);
-    let from = keyed.iter().position(|(_, entry)| Some(entry.row.id) == last).map_or(0, |place| place + 1);
+    let from = last.map_or(0, |last| keyed.partition_point(|(key, _)| *key <= last));
     let more = keyed.len() > from + params.limit;
-    let items: Vec<_> = keyed.into_iter().skip(from).take(params.limit).map(|(_, entry)| entry).collect();
-    let next_cursor = items.last().filter(|_| more).map(|entry| list.encode(entry.row.id.to_bits()));
+    let page = || keyed.iter().skip(from).take(params.limit);
+    let next_cursor = page().last().filter(|_| more).map(|(key, _)| list.encode_name(&key.to_text()));
+    let items = page().map(|(_, entry)| Arc::clone(entry)).collect();
     Ok(ListAnswer { items, next_cursor, total })
 }
 
@@ -185,7 +201,6 @@ fn key(app: &App, sort: Sort, sheet: Option<&Sheet>, entry: &DestinationEntry, l
     let queued = || i64::try_from(waiting().saturating_sub(u64::from(look.inflight))).unwrap_or(i64::MAX);
     let surveyed = || sheet.map(|sheet| sheet.of(entry.row.no)).unwrap_or_default();
     let number = match sort {
-        // Names are in order already.
         Sort::Newest | Sort::Name => 0,
         Sort::Attention => look.urgency - queued().min(MAX_URGENCY - 1),
         Sort::Queued => -queued(),
@@ -194,7 +209,8 @@ fn key(app: &App, sort: Sort, sheet: Option<&Sheet>, entry: &DestinationEntry, l
         Sort::Oldest => surveyed().oldest_open.map_or(i64::MAX, Timestamp::as_millis),
         Sort::SuccessRate => success_permyriad(&surveyed().tally),
     };
-    (number, Reverse(entry.row.id.to_bits()))
+    let name = if sort == Sort::Name { entry.spec.document.name.to_lowercase() } else { String::new() };
+    Key { number, name, id: Reverse(entry.row.id.to_bits()) }
 }
 
 /// Successes of ten thousand attempts; without attempts more than all.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_core::delivery::HoldReason;
 use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
+use tidegate_store::record::{LogPlace, NoticeRow};
 use utoipa::{IntoParams, ToSchema};
 
 use super::find::find;
@@ -52,6 +53,18 @@ pub(super) struct HoldsQuery {
     total: Option<bool>,
 }
 
+/// A place in a log, as a cursor carries it: its time, then its number.
+fn position(place: LogPlace) -> u128 {
+    u128::from(place.at.as_millis().cast_unsigned()) << 64 | u128::from(place.no.cast_unsigned())
+}
+
+/// The place that [`position`] wrote.
+#[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+const fn place(position: u128) -> LogPlace {
+    let (at, no) = ((position >> 64) as u64, position as u64);
+    LogPlace { at: Timestamp::from_millis(at.cast_signed()), no: no.cast_signed() }
+}
+
 /// When a destination was held, and why: the newest first.
 ///
 /// One row for each interval in which work waited; of waits for a slot or a token, those of 100 ms or longer.
@@ -72,8 +85,8 @@ pub(super) async fn holds(
     let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
     let from = time("from", query.from.as_deref())?.unwrap_or(Timestamp::from_millis(0));
     let asked_to = time("to", query.to.as_deref())?;
-    let cursor = params.cursor.and_then(|at| i64::try_from(at).ok()).map(Timestamp::from_millis);
-    let to = cursor.or(asked_to).unwrap_or(Timestamp::MAX);
+    let cursor = params.cursor.map(place);
+    let to = cursor.unwrap_or(LogPlace::before(asked_to.unwrap_or(Timestamp::MAX)));
     let current = if asked_to.is_none_or(|to| app.engine.now().wall < to) {
         app.engine
             .look_at([no], move |view| view.lane(no).and_then(tidegate_engine::dispatcher::Lane::held))
@@ -84,14 +97,12 @@ pub(super) async fn holds(
     // What lasts comes before all others.
     let lasts = current.filter(|_| cursor.is_none());
     let room = params.limit - usize::from(lasts.is_some());
-    let mut rows = app.engine.store().holds(no, from, to, room + 1).await?;
-    rows.sort_by_key(|row| std::cmp::Reverse(row.since));
-    rows.retain(|row| cursor.is_none_or(|cursor| row.since < cursor));
+    let mut rows = app.engine.store().holds_before(no, from, to, room + 1).await?;
     let more = rows.len() > room;
     rows.truncate(room);
-    let last = rows.last().map(|row| row.since).or(lasts.map(|(_, since)| since));
-    let position = |at: Timestamp| u128::try_from(at.as_millis()).unwrap_or(0);
-    let next_cursor = last.filter(|_| more).map(|since| list.encode(position(since)));
+    let lasting_place = lasts.map(|(_, since)| LogPlace::before(since));
+    let last = rows.last().map(|(place, _)| *place).or(lasting_place);
+    let next_cursor = last.filter(|_| more).map(|last| list.encode(position(last)));
     let total = if params.total {
         let most = usize::try_from(MAX_TOTAL).unwrap_or(usize::MAX).saturating_add(1);
         let past = app.engine.store().holds(no, from, asked_to.unwrap_or(Timestamp::MAX), most).await?;
@@ -102,7 +113,7 @@ pub(super) async fn holds(
     let lasting =
         |(reason, since): (HoldReason, Timestamp)| PastHold { reason: reason.word(), since, until: None };
     let mut items: Vec<PastHold> = lasts.map(lasting).into_iter().collect();
-    items.extend(rows.iter().map(|row| PastHold {
+    items.extend(rows.iter().map(|(_, row)| PastHold {
         reason: row.reason.word(),
         since: row.since,
         until: Some(row.until),
@@ -142,21 +153,22 @@ pub(super) async fn notices(
     let params = PageParams::new(list, query.limit, query.cursor.as_deref(), query.total)?;
     let from = time("from", query.from.as_deref())?.unwrap_or(Timestamp::from_millis(0));
     let asked_to = time("to", query.to.as_deref())?.unwrap_or(Timestamp::MAX);
-    let cursor = params.cursor.and_then(|at| i64::try_from(at).ok()).map(Timestamp::from_millis);
     let store = app.engine.store();
-    let mut rows = store.notices(no, from, cursor.unwrap_or(asked_to), params.limit + 1).await?;
-    rows.retain(|row| cursor.is_none_or(|cursor| row.at < cursor));
+    let to = params.cursor.map_or(LogPlace::before(asked_to), place);
+    let mut rows = store.notices_before(no, from, to, params.limit + 1).await?;
     let more = rows.len() > params.limit;
     rows.truncate(params.limit);
-    let position = |at: Timestamp| u128::try_from(at.as_millis()).unwrap_or(0);
-    let next_cursor = rows.last().filter(|_| more).map(|row| list.encode(position(row.at)));
+    let last = rows.last().map(|(place, _)| *place);
+    let next_cursor = last.filter(|_| more).map(|last| list.encode(position(last)));
     let total = if params.total {
         let most = usize::try_from(MAX_TOTAL).unwrap_or(usize::MAX).saturating_add(1);
         Total::counted(store.notices(no, from, asked_to, most).await?.len() as u64)
     } else {
         Total::Unasked
     };
-    let items = rows.into_iter().map(|row| NoticeView { at: row.at, kind: row.kind, detail: row.detail });
+    let show =
+        |(_, row): (LogPlace, NoticeRow)| NoticeView { at: row.at, kind: row.kind, detail: row.detail };
+    let items = rows.into_iter().map(show);
     Ok(ok(ListAnswer { items: items.collect(), next_cursor, total }))
 }
 

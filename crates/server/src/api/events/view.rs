@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tidegate_core::delivery::event_status;
@@ -10,7 +9,7 @@ use tidegate_core::id::EventId;
 use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 use tidegate_store::DestinationNo;
-use tidegate_store::delivery::StoredDelivery;
+use tidegate_store::delivery::{Room, StoredDelivery};
 use tidegate_store::event::{Body, StoredEvent};
 use utoipa::ToSchema;
 
@@ -20,8 +19,8 @@ use crate::api::deliveries::view::DeliveryView;
 use crate::api::error::ApiError;
 use crate::api::{App, as_optional_text, as_text};
 
-/// Deliveries whose attempts one answer shows; the others' are at `/v1/deliveries/{id}`.
-const MAX_SHOWN: usize = 100;
+/// Attempts that one answer shows.
+const ROOM: Room = Room { attempts: 10_000, bytes: 8 << 20 };
 
 /// An outbound event.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,8 +81,11 @@ pub(crate) struct EventStory {
     delivery_counts: BTreeMap<&'static str, u64>,
     /// Its deliveries, replays included.
     deliveries: Vec<DeliveryView>,
-    /// The requests that were made for them, of the first hundred.
+    /// The requests that were made for them.
     attempts: Vec<AttemptView>,
+    /// For how many of these deliveries, the first ones, the requests are here: for all, unless there are more than 10,000 or
+    /// their answers have more than 8 MiB (and of one delivery the first 1,000). The others' are at `GET /v1/deliveries/{id}`.
+    attempts_shown_for: usize,
 }
 
 impl EventView {
@@ -101,18 +103,17 @@ pub(super) async fn summary(app: &App, event: &StoredEvent) -> Result<EventView,
 /// An event with all that became of it; so many of its deliveries are told one by one.
 pub(super) async fn story(app: &App, event: &StoredEvent, most: usize) -> Result<EventStory, ApiError> {
     let all = Deliveries::of(app, event).await?;
-    let store = app.engine.store();
     let told = || all.stored.iter().take(most);
-    let attempts = told().take(MAX_SHOWN).map(|stored| store.attempts(stored.delivery.id));
-    let attempts = try_join_all(attempts).await?.into_iter().flatten();
-    let attempts = attempts.map(|attempt| AttemptView::new(app, &attempt)).collect();
+    let ids = told().map(|stored| stored.delivery.id).collect();
+    let attempts = app.engine.store().attempts_of(ids, ROOM).await?;
     let shown = told().zip(&all.standings);
     Ok(EventStory {
         event: show(event, &all),
         payload: payload(event),
         delivery_counts: all.counts(),
         deliveries: shown.map(|(stored, standing)| DeliveryView::new(app, stored, standing)).collect(),
-        attempts,
+        attempts: attempts.items.iter().map(|attempt| AttemptView::new(app, attempt)).collect(),
+        attempts_shown_for: attempts.looked_at,
     })
 }
 
