@@ -155,9 +155,8 @@ async fn show(
     let store = app.engine.store();
     let waiting = store.waiting(Of::Account(account));
     let now = app.engine.now().wall;
-    let overdue = store.count_overdue(now).await?;
-    let overdue: u64 = seen.iter().filter_map(|lane| overdue.get(&lane.no)).sum();
-    let queued_events = waiting.deliveries.saturating_sub(inflight).saturating_sub(overdue);
+    let open = store.still_open(seen.iter().map(|lane| lane.no).collect(), now).await?;
+    let queued_events = open.iter().sum::<u64>().saturating_sub(inflight);
     let hours = store.hours(Of::Account(account), now - Millis::hours(24)).await?;
     let recent =
         app.engine.look(move |view| (view.pulse.minutes(account, now), view.pulse.hours(account, now)));

@@ -15,6 +15,8 @@ use crate::{DestinationNo, load, sql};
 
 /// What is overdue is counted up to this: it is written as ended within seconds.
 const MAX_OVERDUE: usize = 100_000;
+/// Looks for a moment at which nothing was written, at most.
+const LOOKS: usize = 10;
 
 impl Reader {
     /// Open deliveries that are stale or too old; in a cluster, those of the slots that this node holds.
@@ -27,12 +29,25 @@ impl Reader {
         }
     }
 
-    /// How many these are, by destination, up to [`MAX_OVERDUE`] in all: of every slot.
-    pub(crate) fn count_overdue(&self, now: Timestamp) -> Result<HashMap<DestinationNo, u64>> {
+    /// How many deliveries are open to each and not overdue. The counts are kept apart from the rows: both are read until they are
+    /// of one moment, where something is overdue at all.
+    pub(crate) fn still_open(&self, destinations: &[DestinationNo], now: Timestamp) -> Result<Vec<u64>> {
+        let open = || -> Vec<u64> {
+            let count = |no: &DestinationNo| self.shared.waiting(Of::Destination(*no)).deliveries;
+            destinations.iter().map(count).collect()
+        };
         let values = params![now.as_millis(), length(MAX_OVERDUE)];
-        let mut counts = HashMap::new();
-        for destination in self.all(sql::OVERDUE_NUMBERS, values, |row| row.get(1).map(DestinationNo))? {
-            *counts.entry(destination).or_insert(0) += 1;
+        let mut counts = open();
+        for _ in 0..LOOKS {
+            let mut overdue: HashMap<DestinationNo, u64> = HashMap::new();
+            for destination in self.all(sql::OVERDUE_NUMBERS, values, |row| row.get(1).map(DestinationNo))? {
+                *overdue.entry(destination).or_default() += 1;
+            }
+            let before = std::mem::replace(&mut counts, open());
+            if overdue.is_empty() || before == counts {
+                let less = |(no, open): (_, &u64)| open.saturating_sub(overdue.get(no).copied().unwrap_or(0));
+                return Ok(destinations.iter().zip(&counts).map(less).collect());
+            }
         }
         Ok(counts)
     }

@@ -220,9 +220,13 @@ impl Store {
         self.fetch(move |reader| reader.overdue(now, limit)).await
     }
 
-    /// How many open deliveries there are whose end has come by `now`, by destination. (A great many are not counted out.)
-    pub async fn count_overdue(&self, now: Timestamp) -> Result<HashMap<DestinationNo, u64>, StoreError> {
-        self.read(move |reader| reader.count_overdue(now)).await
+    /// How many deliveries are open to each of these destinations and not over by `now`: some may be, and not written so yet.
+    pub async fn still_open(
+        &self,
+        destinations: Vec<DestinationNo>,
+        now: Timestamp,
+    ) -> Result<Vec<u64>, StoreError> {
+        self.read(move |reader| reader.still_open(&destinations, now)).await
     }
 
     /// Open deliveries of a destination that wait for a time of their own after this one, the earliest first.

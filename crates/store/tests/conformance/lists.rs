@@ -140,8 +140,9 @@ async fn what_is_open_is_listed_by_what_it_waits_for(engine: Engine) {
             assert_eq!(listed(&bench, 1, &all, limit).await, with_dead, "by the whole history: {open:?}");
         }
     }
-    let overdue = bench.store.count_overdue(later(5_000)).await.unwrap();
-    assert_eq!(overdue.into_iter().collect::<Vec<_>>(), [(DestinationNo(1), 1)]);
+    let both = vec![DestinationNo(1), DestinationNo(2)];
+    assert_eq!(bench.store.still_open(both.clone(), later(4_999)).await.unwrap(), [6, 2]);
+    assert_eq!(bench.store.still_open(both, later(5_000)).await.unwrap(), [5, 2]);
 }
 
 async fn deliveries_are_listed_by_what_their_event_is(engine: Engine) {

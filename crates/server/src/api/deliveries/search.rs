@@ -48,9 +48,6 @@ impl Search {
         reason: Option<HoldReason>,
     ) -> Result<Self, ApiError> {
         let mut filter = asked.filter(app, caller.account)?;
-        if let Some(event) = filter.event {
-            app.engine.store().event(caller.account, event).await?.ok_or_else(ApiError::not_found)?;
-        }
         filter.stages = status.map(|status| vec![status.stage()]);
         let mut search = Self { filter, status, reason, holders: None };
         match (reason, status) {
@@ -125,42 +122,32 @@ impl Search {
         Ok(Page { items: items.filter(|(_, standing)| self.passes(standing)).collect(), next: found.next })
     }
 
-    /// How many there are: the store knows how many are over; of what is open, lanes must tell.
+    /// How many there are: the store knows, unless lanes must tell.
     pub(crate) async fn count(&self, app: &App, caller: &Caller) -> Result<Total, ApiError> {
         let (store, account) = (app.engine.store(), caller.account);
-        let mut ended = self.filter.clone();
-        if let Some(stages) = &mut ended.stages {
-            stages.retain(|stage| *stage != Stage::Open);
+        let open = |stages: &Vec<Stage>| stages.contains(&Stage::Open);
+        if self.reason.is_none() && !self.filter.stages.as_ref().is_some_and(open) {
+            let counted = store.count_deliveries(account, self.filter.clone(), MAX_TOTAL).await?;
+            return Ok(counted.map_or(Total::Many, Total::counted));
         }
-        let mut count = 0;
-        if self.reason.is_none() && ended.stages.as_ref().is_none_or(|stages| !stages.is_empty()) {
-            match store.count_deliveries(account, ended, MAX_TOTAL).await? {
-                None => return Ok(Total::Many),
-                Some(counted) => count += counted,
-            }
-        }
-        if !self.filter.stages.as_ref().is_some_and(|stages| stages.contains(&Stage::Open)) {
-            return Ok(Total::counted(count));
-        }
-        let mut open = DeliveryFilter { stages: Some(vec![Stage::Open]), ..self.filter.clone() };
         let Some(holders) = &self.holders else {
-            return self.count_open(app, account, &open, count).await;
+            return self.count_one_by_one(app, account, self.filter.clone(), 0).await;
         };
-        let mut total = Total::counted(count);
+        let mut total = Total::Exactly(0);
         for some in holders.chunks(MAX_SEPARATE) {
             let Total::Exactly(count) = total else { break };
-            open.destinations = Some(some.to_vec());
-            total = self.count_open(app, account, &open, count).await?;
+            let filter = DeliveryFilter { destinations: Some(some.to_vec()), ..self.filter.clone() };
+            total = self.count_one_by_one(app, account, filter, count).await?;
         }
         Ok(total)
     }
 
-    /// Those of a filter, and `count` others.
-    async fn count_open(
+    /// Those of a filter, and `count` others. What ends meanwhile has one number, open or ended: it is counted once.
+    async fn count_one_by_one(
         &self,
         app: &App,
         account: AccountNo,
-        filter: &DeliveryFilter,
+        filter: DeliveryFilter,
         mut count: u64,
     ) -> Result<Total, ApiError> {
         let mut before = None;

@@ -4,7 +4,6 @@ use axum::extract::State;
 use serde::Serialize;
 use tidegate_core::gate::{self, Hold};
 use tidegate_core::time::Timestamp;
-use tidegate_store::lane::Of;
 use utoipa::ToSchema;
 
 use super::find::find;
@@ -50,14 +49,13 @@ pub(super) async fn forecast(
     PathText(name): PathText,
 ) -> Result<axum::Json<Data<Forecast>>, ApiError> {
     let no = find(&app, &caller, &name)?.row.no;
-    let waiting = app.engine.store().waiting(Of::Destination(no)).deliveries;
     let look = app.engine.look_at([no], move |view| {
         let lane = view.lane(no)?;
         Some((view.now, lane.shared_policy(), lane.state().clone(), view.in_flight_of(no)))
     });
     let (now, policy, state, in_flight) = look.await?.ok_or_else(ApiError::not_found)?;
-    let overdue = app.engine.store().count_overdue(now.wall).await?.get(&no).copied().unwrap_or(0);
-    let queued_events = waiting.saturating_sub(u64::from(in_flight)).saturating_sub(overdue);
+    let open: u64 = app.engine.store().still_open(vec![no], now.wall).await?.iter().sum();
+    let queued_events = open.saturating_sub(u64::from(in_flight));
     let holds = gate::holds(now, &policy, &state);
     // A slot and a token come by themselves; the estimate counts them.
     let holds =

@@ -7,7 +7,6 @@ use serde::Serialize;
 use tidegate_core::id::DestinationId;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_core::timeout::{TimeoutMode, TimeoutReport};
-use tidegate_store::lane::Of;
 use tidegate_store::stats::Surveyed;
 use utoipa::ToSchema;
 
@@ -237,12 +236,11 @@ pub(super) async fn many(
 ) -> Result<Vec<DestinationView>, ApiError> {
     let numbers: Vec<_> = entries.iter().map(|entry| entry.row.no).collect();
     let surveyed = app.engine.store().survey(numbers.clone(), app.engine.now().wall - RATES_OVER).await?;
-    let overdue = app.engine.store().count_overdue(app.engine.now().wall).await?;
+    let open = app.engine.store().still_open(numbers.clone(), app.engine.now().wall).await?;
     let lanes = snapshots(app, numbers).await?;
-    let all = entries.iter().zip(lanes).zip(&surveyed);
-    let show = |((entry, lane), surveyed): ((&Arc<DestinationEntry>, Option<Snapshot>), _)| {
-        let overdue = overdue.get(&entry.row.no).copied().unwrap_or(0);
-        show(app, entry, lane.as_ref(), surveyed, overdue)
+    let all = entries.iter().zip(lanes).zip(surveyed.iter().zip(open));
+    let show = |((entry, lane), (surveyed, open)): ((&Arc<DestinationEntry>, Option<Snapshot>), (_, _))| {
+        show(app, entry, lane.as_ref(), surveyed, open)
     };
     Ok(all.map(show).collect())
 }
@@ -252,13 +250,12 @@ fn show(
     entry: &DestinationEntry,
     lane: Option<&Snapshot>,
     surveyed: &Surveyed,
-    overdue: u64,
+    open: u64,
 ) -> DestinationView {
-    let (store, no) = (app.engine.store(), entry.row.no);
+    let no = entry.row.no;
     let inflight = lane.map_or(0, |lane| lane.in_flight);
-    // One in flight does not wait, and neither does one that is over and not written so yet.
-    let open = store.waiting(Of::Destination(no)).deliveries;
-    let queued_events = open.saturating_sub(u64::from(inflight)).saturating_sub(overdue);
+    // One in flight does not wait.
+    let queued_events = open.saturating_sub(u64::from(inflight));
     let Surveyed { oldest_open, tally } = *surveyed;
     let oldest_queued_at = oldest_open.filter(|_| queued_events > 0);
     let rate = |count: u64| (tally.attempts > 0).then(|| count as f64 / tally.attempts as f64);
