@@ -348,6 +348,21 @@ async fn what_is_stale_is_nowhere_shown_as_waiting() {
     assert_eq!(total("outbound-events?status=expired").await, 9_000);
 }
 
+/// Goal: an event tells every request that was made for it, however many destinations it went to.
+#[tokio::test]
+async fn an_event_for_many_destinations_shows_all_their_attempts() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    for _ in 0..130 {
+        make(&server, &receiver.url, json!({})).await;
+    }
+    let published = publish(&server, json!({})).await;
+    let story = until_event(&server, &published, "delivered").await;
+    let count = |name: &str| story[name].as_array().map(Vec::len);
+    assert_eq!((count("deliveries"), count("attempts")), (Some(130), Some(130)));
+    assert_eq!(story["attempts_shown_for"], 130);
+}
+
 /// Goal: events are found by what became of them, each once, also where one has more deliveries than a page has places.
 #[tokio::test]
 async fn events_are_listed_by_status_destination_and_hold() {

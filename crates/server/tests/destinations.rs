@@ -316,9 +316,20 @@ async fn pause_disable_and_unavailable_hold_with_their_own_words() {
     receiver.behave(|_| Reply::status(503).header("retry-after", "3600"));
     let failed = publish(&server, &destination, json!({})).await;
     until_held(&server, &failed, "retry_backoff").await;
+    assert_held_since(&server, &destination, "unavailable").await;
     let waiting = publish(&server, &destination, json!({})).await;
     until_held(&server, &waiting, "unavailable").await;
     assert_eq!(gate(&explain(&server, &waiting).await, "unavailable")["open"], false);
+}
+
+/// It is held so, and says since when, though nothing waits for that.
+async fn assert_held_since(server: &Client, destination: &Value, reason: &str) {
+    let path = format!("/v1/destinations/{}", destination["id"].as_str().expect("an id"));
+    let shown = server.get(&path).await.expect(200);
+    let hold = shown["holds"].as_array().and_then(|holds| holds.iter().find(|hold| hold["reason"] == reason));
+    let since = hold.and_then(|hold| hold["since"].as_str()).and_then(|text| text.parse().ok());
+    let ago = since.map(|since: jiff::Timestamp| kit::wall().duration_since(since).as_secs());
+    assert!(ago.is_some_and(|ago| (0..30).contains(&ago)), "{reason}: {shown}");
 }
 
 #[tokio::test]
@@ -331,6 +342,7 @@ async fn a_full_destination_says_so() {
     assert_eq!(until_status(&server, &first, "delivering").await["hold_reason"], Value::Null);
     let listed = server.get("/v1/deliveries?status=delivering&total=true").await.expect(200);
     assert_eq!((&listed["items"][0]["id"], &listed["total"]), (&json!(first), &json!(1)));
+    assert_held_since(&server, &destination, "at_capacity").await;
     let second = publish(&server, &destination, json!({})).await;
     until_held(&server, &second, "at_capacity").await;
     assert_eq!(gate(&explain(&server, &second).await, "concurrency")["open"], false);

@@ -7,7 +7,7 @@ use tidegate_core::settle::{self, ReplayAs, ReplayTtl, Terms};
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_store::event::{Accept, Accepted, Item, NewReplay};
 use tidegate_store::job::{Job, JobKind, JobState};
-use tidegate_store::record::{HoldRow, NoticeRow, Record};
+use tidegate_store::record::{HoldRow, LogPlace, NoticeRow, Record};
 use tidegate_store::{AccountNo, DestinationNo};
 
 use crate::accept::external;
@@ -19,6 +19,7 @@ on_both! {
     a_replay_keeps_its_event;
     a_name_is_known_for_a_day_however_short_the_retention;
     logs_are_read_newest_first_and_forgotten_oldest_first;
+    logs_are_read_page_by_page_though_times_are_the_same;
 }
 
 const DAY: Millis = Millis::days(1);
@@ -175,4 +176,35 @@ async fn logs_are_read_newest_first_and_forgotten_oldest_first(engine: Engine) {
     forget_all(&bench, later(31), 2).await;
     assert_eq!(held(0, 100, 10).await.unwrap(), [hold(1, 40, 50)]);
     assert!(bench.store.notices(one, START, long, 9).await.unwrap().is_empty());
+}
+
+async fn logs_are_read_page_by_page_though_times_are_the_same(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let one = DestinationNo(1);
+    let (mut holds, mut notices) = (Vec::new(), Vec::new());
+    for (at, name) in [(1, "a"), (2, "b"), (2, "c"), (2, "d"), (3, "e")] {
+        let (kind, detail) = ("circuit_opened".to_owned(), name.to_owned());
+        notices.push(NoticeRow { destination: one, at: later(at), kind, detail });
+        let until = later(at + i64::from(name.as_bytes()[0]));
+        holds.push(HoldRow { destination: one, reason: HoldReason::Paused, since: later(at), until });
+    }
+    bench.record(Record { now: START, holds, notices, ..Record::default() }).await;
+    for limit in 1..6 {
+        let (mut seen, mut place) = (String::new(), LogPlace::before(later(100)));
+        loop {
+            let page = bench.store.notices_before(one, START, place, limit).await.unwrap();
+            let Some((last, _)) = page.last() else { break };
+            place = *last;
+            seen.extend(page.iter().map(|(_, notice)| notice.detail.as_str()));
+        }
+        assert_eq!(seen, "edcba", "{limit} at a time");
+        let (mut seen, mut place) = (Vec::new(), LogPlace::before(later(100)));
+        loop {
+            let page = bench.store.holds_before(one, START, place, limit).await.unwrap();
+            let Some((last, _)) = page.last() else { break };
+            place = *last;
+            seen.extend(page.iter().map(|(_, hold)| hold.until));
+        }
+        assert_eq!(seen, [104, 102, 101, 100, 98].map(later), "{limit} at a time");
+    }
 }
