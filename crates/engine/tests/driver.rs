@@ -1,6 +1,8 @@
 //! The whole engine on a real store and real sockets: what is accepted arrives, across restarts.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod furnish;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -11,7 +13,7 @@ use tidegate_core::delivery::Withdrawn;
 use tidegate_core::dial::{Guard, Target};
 use tidegate_core::draw::Draw;
 use tidegate_core::headers::CustomHeaders;
-use tidegate_core::id::{AccountId, DeliveryId, DestinationId, EventId};
+use tidegate_core::id::{DeliveryId, EventId};
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::{Concurrency, Policy};
 use tidegate_core::sequence::Sequence;
@@ -22,7 +24,6 @@ use tidegate_engine::dispatcher::Command;
 use tidegate_engine::resolver::Resolver;
 use tidegate_engine::sender::{Endpoint, Envelope, SenderConfig, Settings, SigningKey};
 use tidegate_engine::{Engine, EngineConfig, NewLane, Place, Started, start};
-use tidegate_store::catalogue::{Account, Change, Changed, Destination, Edit};
 use tidegate_store::event::{Accept, Accepted, Body, Message, NewEvent};
 use tidegate_store::lane::Of;
 use tidegate_store::{AccountNo, DestinationNo};
@@ -123,41 +124,16 @@ fn policy() -> Arc<Policy> {
 
 /// An account with one destination, in an empty store.
 async fn furnish(engine: &Engine, url: &str) -> (AccountNo, DestinationNo) {
-    let now = engine.now().wall;
-    let account = Account {
-        no: AccountNo(0),
-        id: AccountId::from_bits(1),
-        external_id: None,
-        document: "{}".into(),
-        settings: "{}".into(),
-        version: 1,
-        created_at: now,
-    };
-    let added = engine.store().change(Change { edits: vec![Edit::AddAccount(account)], audit: None }).await;
-    let Changed::Done { accounts, .. } = added.unwrap() else { panic!("not added") };
-    let destination = Destination {
-        no: DestinationNo(0),
-        id: DestinationId::from_bits(1),
-        account: accounts[0],
-        external_id: None,
-        document: "{}".into(),
-        secrets: Vec::new(),
-        version: 1,
-        created_at: now,
-        updated_at: now,
-    };
-    let edits = vec![Edit::AddDestination(destination)];
-    let added = engine.store().change(Change { edits, audit: None }).await;
-    let Changed::Done { destinations, .. } = added.unwrap() else { panic!("not added") };
+    let (account, destinations) = furnish::furnish(engine, 1).await;
     engine.open(NewLane {
         destination: destinations[0],
-        account: accounts[0],
+        account,
         policy: policy(),
         endpoint: endpoint(url),
         disabled: false,
         stored: None,
     });
-    (accounts[0], destinations[0])
+    (account, destinations[0])
 }
 
 async fn publish(

@@ -2,6 +2,7 @@
 //! which it was wanted, whatever fails meanwhile.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod furnish;
 #[path = "../../store/tests/conformance/server.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the store's tests need more of it")]
 mod server;
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use tidegate_core::delivery::Withdrawn;
 use tidegate_core::dial::{Guard, Target};
 use tidegate_core::headers::CustomHeaders;
-use tidegate_core::id::{AccountId, DeliveryId, DestinationId, EventId};
+use tidegate_core::id::{DeliveryId, EventId};
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
 use tidegate_core::sequence::Sequence;
@@ -27,7 +28,6 @@ use tidegate_engine::dispatcher::Command;
 use tidegate_engine::resolver::Resolver;
 use tidegate_engine::sender::{Endpoint, Envelope, SenderConfig, Settings, SigningKey};
 use tidegate_engine::{Engine, EngineConfig, NewLane, Place, start};
-use tidegate_store::catalogue::{Account, Change, Changed, Destination, Edit};
 use tidegate_store::cluster::{Identity, OrderNo};
 use tidegate_store::event::{Accept, Accepted, Body, Message, NewEvent};
 use tidegate_store::{AccountNo, DestinationNo};
@@ -80,7 +80,7 @@ impl Pair {
         let database = format!("orders_{name}");
         server::create(&database);
         let (first, second) = (node(&database, "first").await, node(&database, "second").await);
-        let (account, destinations) = furnish(&first).await;
+        let (account, destinations) = furnish::furnish(&first, 8).await;
         for engine in [&first, &second] {
             for destination in &destinations {
                 engine.open(NewLane {
@@ -152,37 +152,6 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
         }
     });
     assert!(waited.await.is_ok(), "waited in vain until {what}");
-}
-
-/// An account with eight destinations.
-async fn furnish(engine: &Engine) -> (AccountNo, Vec<DestinationNo>) {
-    let now = engine.now().wall;
-    let account = Account {
-        no: AccountNo(0),
-        id: AccountId::from_bits(1),
-        external_id: None,
-        document: "{}".into(),
-        settings: "{}".into(),
-        version: 1,
-        created_at: now,
-    };
-    let added = engine.store().change(Change { edits: vec![Edit::AddAccount(account)], audit: None }).await;
-    let Changed::Done { accounts, .. } = added.unwrap() else { panic!("not added") };
-    let destination = |number| Destination {
-        no: DestinationNo(0),
-        id: DestinationId::from_bits(number),
-        account: accounts[0],
-        external_id: None,
-        document: "{}".into(),
-        secrets: Vec::new(),
-        version: 1,
-        created_at: now,
-        updated_at: now,
-    };
-    let edits = (1..=8).map(|number| Edit::AddDestination(destination(number))).collect();
-    let added = engine.store().change(Change { edits, audit: None }).await;
-    let Changed::Done { destinations, .. } = added.unwrap() else { panic!("not added") };
-    (accounts[0], destinations)
 }
 
 async fn publish(engine: &Engine, account: AccountNo, destination: DestinationNo) -> DeliveryId {
