@@ -171,6 +171,12 @@ impl Membership {
     pub fn held(&self) -> impl Iterator<Item = (Slot, Tenure)> {
         Slot::all().zip(self.slots.iter().copied()).filter(|(_, tenure)| *tenure != Tenure::Elsewhere)
     }
+    /// Whether it has a part in the cluster that showed this: slots of its own, or none because others that live have them all.
+    pub fn has_part(&self, roll: &Roll) -> bool {
+        let lives = |node| roll.members.iter().any(|one| one.node == node && one.lease_left > Millis::ZERO);
+        let with_another = |held: &Held| held.by.is_some_and(|node| node != self.me && lives(node));
+        self.held().next().is_some() || roll.slots.iter().all(with_another)
+    }
     /// It is to stop: everything is passed on with the next plan.
     pub const fn leave(&mut self) {
         self.leaving = true;

@@ -235,6 +235,11 @@ impl Engine {
     pub fn cluster(&self) -> Option<Seen> {
         self.member.as_ref().map(|member| member.seen.borrow().clone())
     }
+    /// Why this node sends nothing although it runs, as a sentence: in a cluster it needs a lease, and a part of the slots.
+    pub fn out_of_work(&self) -> Option<&'static str> {
+        let standing = self.member.as_ref()?.seen.borrow().standing;
+        standing.out_of_work(self.now().mono)
+    }
     /// Returns when another node has changed what owners asked for.
     pub async fn catalogue_changed(&self) {
         self.parts.catalogue_changed.notified().await;

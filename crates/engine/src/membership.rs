@@ -14,8 +14,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::slots::{DRAIN, LOOK_FOR_SHARE, Membership, RENEW_EVERY, Slot, Tenure};
-use tidegate_core::time::Millis;
+use tidegate_core::slots::{DRAIN, LOOK_FOR_SHARE, Membership, RENEW_EVERY, Roll, Slot, Tenure};
+use tidegate_core::time::{Millis, Mono};
 use tidegate_store::StoreError;
 use tidegate_store::cluster::{Cluster, NodeRow, Renewed};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -46,6 +46,42 @@ pub struct Seen {
     pub moves: Vec<(tidegate_core::time::Timestamp, &'static str, usize)>,
     /// How many moved so far, by what it was.
     pub moved: std::collections::BTreeMap<&'static str, u64>,
+    /// Whether it may work.
+    pub(crate) standing: Standing,
+}
+
+/// How this node stands in the cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has had no part in it yet.
+    #[default]
+    Joining,
+    /// It has had one, and may work until then unless it renews its lease. That slots come and go changes nothing.
+    Joined {
+        /// By its own clock, since a renewal may hang without an end.
+        until: Mono,
+    },
+}
+
+impl Standing {
+    /// A renewal was answered: the lease holds until then.
+    const fn renewed(self, until: Mono, has_part: bool) -> Self {
+        match self {
+            Self::Joining if !has_part => Self::Joining,
+            Self::Joining | Self::Joined { .. } => Self::Joined { until },
+        }
+    }
+
+    /// Why this node sends nothing, as a sentence, if that is so.
+    pub(crate) fn out_of_work(self, now: Mono) -> Option<&'static str> {
+        match self {
+            Self::Joining => Some("this node has just joined the cluster, and works no slots yet"),
+            Self::Joined { until } if now < until => None,
+            Self::Joined { .. } => {
+                Some("this node could not renew its lease in time: it sends nothing until it can")
+            }
+        }
+    }
 }
 
 /// Moves that are remembered.
@@ -196,6 +232,7 @@ impl Member {
         }
         self.show(&renewed);
         let got_all = plan.claim.is_empty() || self.claim(plan.claim).await;
+        self.stand(&renewed.roll);
         let again = (!got_all).then_some(LOOK_FOR_SHARE);
         let lease = plan.look_after.into_iter().chain(again).min().map(|left| millis(left) + AFTER_END);
         let spent = Duration::from_millis(self.parts.clock.now().mono.since(sent).get().unsigned_abs());
@@ -251,7 +288,14 @@ impl Member {
         true
     }
 
+    /// Notes until when it may work, and whether it has a part by now.
+    fn stand(&self, roll: &Roll) {
+        let (until, has_part) = (self.membership.stops_at(), self.membership.has_part(roll));
+        self.seen.send_modify(|seen| seen.standing = seen.standing.renewed(until, has_part));
+    }
+
     fn show(&self, renewed: &Renewed) {
+        self.stand(&renewed.roll);
         let me = self.membership.me();
         self.seen.send_modify(|seen| {
             seen.nodes.clone_from(&renewed.nodes);
@@ -291,4 +335,21 @@ impl Member {
 
 fn millis(length: Millis) -> Duration {
     Duration::from_millis(length.get().max(0).unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_out_of_work_until_it_has_a_part_and_when_its_lease_is_over() {
+        let at = Mono::from_millis;
+        let joining = Standing::default().renewed(at(100), false);
+        assert!(joining.out_of_work(at(0)).is_some_and(|why| why.contains("joined")));
+        let joined = joining.renewed(at(100), true);
+        assert_eq!(joined.out_of_work(at(99)), None);
+        assert!(joined.out_of_work(at(100)).is_some_and(|why| why.contains("lease")));
+        let without_slots = joined.renewed(at(200), false);
+        assert_eq!(without_slots.out_of_work(at(199)), None, "others may take all that it had");
+    }
 }

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use checks::Findings;
-use kit::{Dice, Postgres, now, secs};
+use kit::{Dice, Postgres, now, secs, until};
 use nemesis::{ALL, Kind};
 use node::{Cluster, NODES, Needs};
 use producer::Ledger;
@@ -52,6 +52,44 @@ async fn whatever_fails_nothing_is_lost_and_every_bound_holds() {
     for seed in first..first + runs {
         run(&programs, seed, runs >= ALL.len() as u64).await;
     }
+}
+
+/// Goal: whoever asks a node whether it is ready learns whether it may work, also while nobody publishes.
+/// Method: cut one of two off from the database until its lease is over, and let it back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_ready_while_it_has_its_lease() {
+    let Some(programs) = Postgres::programs() else {
+        kit::skip(kit::NO_POSTGRES);
+        return;
+    };
+    let mut cluster = Cluster::start(&programs, Needs::default()).await;
+    let nodes = cluster.nodes[0].server.get("/v1/nodes").await.expect(200);
+    assert_ne!(nodes["items"][0]["slot_count"], 0, "who is ready has its part: {nodes}");
+    cluster.add_node().await;
+    let [cut_off, other] = &cluster.nodes[..] else { panic!("two nodes") };
+
+    cut_off.proxy.silence();
+    until(secs(20), "it says that it has no lease", async || {
+        let answer = cut_off.server.get("/readyz").await;
+        answer.status == 503 && answer.text().contains("lease")
+    })
+    .await;
+    let slots = async |wanted: &[u64]| {
+        other.server.get("/readyz").await.expect(200);
+        let nodes = other.server.get("/v1/nodes").await.expect(200);
+        let counts = nodes["items"].as_array().expect("a list").iter();
+        let mut counts: Vec<u64> = counts.filter_map(|node| node["slot_count"].as_u64()).collect();
+        counts.sort_unstable();
+        counts == wanted
+    };
+    until(secs(20), "the other has everything", async || slots(&[0, 256]).await).await;
+    cut_off.proxy.open();
+    until(secs(20), "it is ready again", async || cut_off.server.get("/readyz").await.status == 200).await;
+    until(secs(20), "it gets its share back, and both stay ready", async || {
+        cut_off.server.get("/readyz").await.expect(200);
+        slots(&[128, 128]).await
+    })
+    .await;
 }
 
 /// One run: a fault that its seed names, and perhaps another one.

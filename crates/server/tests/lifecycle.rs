@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use kit::{Receiver, Reply, Server, millis, secs, until};
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 
 fn tidegate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -65,6 +67,118 @@ async fn a_stop_lets_the_attempt_in_flight_finish() {
     let listed = server.get("/v1/deliveries").await.expect(200);
     assert_eq!(listed["items"][0]["status"], "delivered", "{listed}");
     assert_eq!(receiver.count(), 1, "and is not sent again");
+}
+
+/// A connection that is kept from call to call.
+struct Kept(BufReader<TcpStream>);
+
+impl Kept {
+    /// One that has been used already.
+    async fn open(server: &Server) -> Self {
+        let stream = TcpStream::connect(&server.authority).await.expect("the server listens");
+        let mut kept = Self(BufReader::new(stream));
+        assert_eq!(kept.ask("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await, Some((200, false)));
+        kept
+    }
+
+    /// Whoever writes to a connection that was closed learns it when it reads.
+    async fn send(&mut self, text: &str) {
+        let _closed = self.0.write_all(text.as_bytes()).await;
+    }
+
+    /// The status of an answer, and whether the connection ends with it; `None`: it ended without one.
+    async fn answer(&mut self) -> Option<(u16, bool)> {
+        let (mut status, mut last, mut length) = (None, false, 0);
+        loop {
+            let mut line = String::new();
+            let read = tokio::time::timeout(secs(20), self.0.read_line(&mut line)).await.expect("an answer");
+            if !matches!(read, Ok(1..)) {
+                return None;
+            }
+            match line.trim_end().to_ascii_lowercase().split_once(' ') {
+                None => break,
+                Some(("http/1.1", rest)) => status = rest[..3].parse().ok(),
+                Some(("content-length:", value)) => length = value.parse().expect("a number"),
+                Some((name, value)) => last |= (name, value) == ("connection:", "close"),
+            }
+        }
+        self.0.read_exact(&mut vec![0; length]).await.ok()?;
+        Some((status.expect("a status"), last))
+    }
+
+    async fn ask(&mut self, text: &str) -> Option<(u16, bool)> {
+        self.send(text).await;
+        self.answer().await
+    }
+}
+
+/// Returns when the server says that it stops, or has closed a connection because it does.
+async fn says_that_it_stops(askers: Vec<Kept>) {
+    for mut asker in askers {
+        loop {
+            match asker.ask("GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n").await {
+                Some((503, _)) | None => return,
+                Some((_, true)) => break,
+                Some((_, false)) => tokio::time::sleep(millis(5)).await,
+            }
+        }
+        tokio::time::sleep(millis(10)).await;
+    }
+    panic!("it does not say that it stops");
+}
+
+/// Goal: a server that says that it stops takes in nothing more, whatever connections it still has.
+/// Method: publish on connections that were there before, also with a body of which half came before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_accepts_nothing_more() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200).after(secs(2))).await;
+    server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
+    let (event, key) = (json!({"event_type": "a.b", "payload": 1}), "idempotency-key");
+    server.with_header(key, "first").post("/v1/outbound-events", event.clone()).await.expect(202);
+    until(secs(10), "it is under way", async || receiver.count() == 1).await;
+
+    let batch = json!({"events": [event]}).to_string();
+    let (mut half_sent, mut idle, mut askers) = (Vec::new(), Vec::new(), Vec::new());
+    for (path, content_type, key, body) in [
+        ("/v1/outbound-events", "application/json", "second", event.to_string()),
+        ("/v1/outbound-events", "application/json", "first", event.to_string()),
+        ("/v1/outbound-events/batch", "application/json", "third", batch),
+        ("/v1/outbound-events/batch", "application/x-ndjson", "fourth", event.to_string()),
+    ] {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: {content_type}\r\n\
+             idempotency-key: {key}\r\ncontent-length: {}\r\n\r\n",
+            server.key,
+            body.len()
+        );
+        let (begin, end) = body.split_at(body.len() / 2);
+        let mut kept = Kept::open(&server).await;
+        kept.send(&format!("{head}{begin}")).await;
+        half_sent.push((kept, end.to_owned()));
+        idle.push((Kept::open(&server).await, format!("{head}{body}")));
+    }
+    for _ in 0..20 {
+        askers.push(Kept::open(&server).await);
+    }
+    server.ask_to_end();
+    says_that_it_stops(askers).await;
+    for (kept, rest) in idle.iter_mut().chain(&mut half_sent) {
+        kept.send(rest).await;
+    }
+    for (kept, rest) in &mut half_sent {
+        assert_eq!(kept.answer().await, Some((503, true)), "it ended with {rest}");
+    }
+    for (kept, call) in &mut idle {
+        // Nobody has to answer who had not begun to ask.
+        let answer = kept.answer().await;
+        assert!(matches!(answer, Some((503, true)) | None), "{answer:?} to {call}");
+    }
+    assert!(server.ends().await, "it ends with 0");
+    server.restart().await;
+    let listed = server.get("/v1/deliveries").await.expect(200);
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(listed["items"][0]["status"], "delivered", "what was under way has ended: {listed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -186,3 +186,16 @@ fn who_has_not_got_its_share_looks_again_soon_and_who_has_does_not() {
     let plan = first.membership.renewed(Mono::from_millis(20), &shared.roll());
     assert_eq!((plan.pass.len(), plan.look_after), (0, Some(LEASE)));
 }
+
+#[test]
+fn a_node_has_a_part_once_it_has_slots_or_others_that_live_have_them_all() {
+    let mut shared = Shared::new();
+    let mut first = shared.join(1, 0);
+    assert!(!first.membership.has_part(&shared.roll()), "all are free, and it has not claimed any yet");
+    shared.round(&mut first, 0);
+    assert!(first.membership.has_part(&shared.roll()));
+    let second = shared.join(2, 0);
+    assert!(second.membership.has_part(&shared.roll()), "it waits for what the first passes on");
+    shared.now += LEASE.get();
+    assert!(!second.membership.has_part(&shared.roll()), "the first is gone: all are there to be claimed");
+}

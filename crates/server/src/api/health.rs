@@ -51,6 +51,9 @@ async fn ready(State(app): State<App>) -> Result<axum::Json<Data<Health>>, ApiEr
     if let Some(why) = app.engine.store().waits() {
         return Err(why.into());
     }
+    if let Some(why) = app.engine.out_of_work() {
+        return Err(ApiError::unavailable(why));
+    }
     // The driver answers, so it runs.
     app.engine.look(|_| ()).await?;
     Ok(ok(WELL))

@@ -69,7 +69,7 @@ async fn publish(
 ) -> Result<Response, ApiError> {
     check_content_type(request.headers())?;
     let key = idempotency_key(request.headers())?;
-    let body = read_body(request, app.config.max_event_bytes).await?;
+    let body = take_in(&app, request, app.config.max_event_bytes).await?;
     let key = key.map(|key| keyed(&caller, Shape::Single, key, &body));
     let draft = || {
         let event = wire::read_event(&body)?;
@@ -108,13 +108,23 @@ async fn publish_batch(
         check_content_type(request.headers())?;
     }
     let key = idempotency_key(request.headers())?;
-    let body = read_body(request, app.config.max_batch_bytes).await?;
+    let body = take_in(&app, request, app.config.max_batch_bytes).await?;
     let key = key.map(|key| keyed(&caller, Shape::Batch, key, &body));
     let answered = match draft_batch(&app, &caller, &body, lines) {
         Ok(drafts) => accept(&app, &caller, drafts, key.clone(), Shape::Batch).await,
         Err(refused) => Err(refused),
     };
     or_first_answer(&app, key, answered).await
+}
+
+/// The whole body of a call that publishes. A server that stops takes in nothing more, also of calls whose body was still on
+/// its way: asked only before the body, it would accept for as long as bodies take.
+async fn take_in(app: &App, request: Request, limit: usize) -> Result<Bytes, ApiError> {
+    let body = read_body(request, limit).await?;
+    if *app.leaving.borrow() {
+        return Err(ApiError::unavailable("the server is shutting down: nothing was accepted"));
+    }
+    Ok(body)
 }
 
 fn draft_batch(app: &App, caller: &Caller, body: &Bytes, lines: bool) -> Result<Vec<Drafted>, ApiError> {

@@ -137,7 +137,17 @@ impl Server {
 
     /// Asks it to end (SIGTERM), waits, and says whether it ended well.
     pub(crate) async fn stop(&mut self) -> bool {
+        self.ask_to_end();
+        self.ends().await
+    }
+
+    /// Asks it to end, without waiting. A second time would end it at once.
+    pub(crate) fn ask_to_end(&self) {
         self.signal(Signal::TERM);
+    }
+
+    /// Waits until it has ended, and says whether it ended well.
+    pub(crate) async fn ends(&mut self) -> bool {
         let began = now();
         loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
