@@ -6,7 +6,7 @@ use tidegate_store::catalogue::{Account, Change, Changed, Destination, Edit};
 use tidegate_store::{AccountNo, DestinationNo};
 
 /// An account with so many destinations.
-pub async fn furnish(engine: &Engine, count: u128) -> (AccountNo, Vec<DestinationNo>) {
+pub(crate) async fn furnish(engine: &Engine, count: u128) -> (AccountNo, Vec<DestinationNo>) {
     let now = engine.now().wall;
     let account = Account {
         no: AccountNo(0),
