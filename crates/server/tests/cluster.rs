@@ -68,12 +68,6 @@ async fn a_node_is_ready_while_it_has_its_lease() {
     cluster.add_node().await;
     let [cut_off, other] = &cluster.nodes[..] else { panic!("two nodes") };
 
-    cut_off.proxy.silence();
-    until(secs(20), "it says that it has no lease", async || {
-        let answer = cut_off.server.get("/readyz").await;
-        answer.status == 503 && answer.text().contains("lease")
-    })
-    .await;
     let slots = async |wanted: &[u64]| {
         other.server.get("/readyz").await.expect(200);
         let nodes = other.server.get("/v1/nodes").await.expect(200);
@@ -82,6 +76,13 @@ async fn a_node_is_ready_while_it_has_its_lease() {
         counts.sort_unstable();
         counts == wanted
     };
+    until(secs(20), "each has its share", async || slots(&[128, 128]).await).await;
+    cut_off.proxy.silence();
+    until(secs(20), "it says that it has no lease", async || {
+        let answer = cut_off.server.get("/readyz").await;
+        answer.status == 503 && answer.text().contains("lease")
+    })
+    .await;
     until(secs(20), "the other has everything", async || slots(&[0, 256]).await).await;
     cut_off.proxy.open();
     until(secs(20), "it is ready again", async || cut_off.server.get("/readyz").await.status == 200).await;

@@ -177,7 +177,7 @@ pub(super) async fn page(
     let from = last.map_or(0, |last| keyed.partition_point(|(key, _)| *key <= last));
     let more = keyed.len() > from + params.limit;
     let page = || keyed.iter().skip(from).take(params.limit);
-    let next_cursor = page().last().filter(|_| more).map(|(key, _)| list.encode_name(&key.to_text()));
+    let next_cursor = page().next_back().filter(|_| more).map(|(key, _)| list.encode_name(&key.to_text()));
     let items = page().map(|(_, entry)| Arc::clone(entry)).collect();
     Ok(ListAnswer { items, next_cursor, total })
 }
