@@ -1,6 +1,7 @@
 //! The whole engine on a real store and real sockets: what is accepted arrives, across restarts.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+#[path = "kit/furnish.rs"]
 mod furnish;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 //! which it was wanted, whatever fails meanwhile.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+#[path = "kit/furnish.rs"]
 mod furnish;
 #[path = "../../store/tests/conformance/server.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the store's tests need more of it")]

@@ -156,6 +156,7 @@ async fn a_server_goes_on_where_the_other_ended() {
     let key = source.data_dir.join("secret.key").display().to_string();
     let server = Server::start(&["--database-url", &target.url, "--secret-key-file", &key]).await;
     until(secs(30), "it has all slots", async || answers::has_all_slots(&server).await).await;
+    until(secs(30), "it has read what waits", async || answers::knows_what_waits(&server).await).await;
     answers::assert_same(&before, &answers::all(&server).await);
     assert_eq!(world.counts(), [7, 0, 1, 1], "nothing is sent again, and no bound is forgotten");
     assert_eq!(publish_keyed(&server).await["id"], world.keyed["id"], "a key is known");

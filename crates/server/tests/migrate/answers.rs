@@ -81,6 +81,13 @@ pub(crate) async fn has_all_slots(client: &Client) -> bool {
     metrics.lines().any(|line| line.starts_with("tidegate_slots") && line.ends_with(" 256"))
 }
 
+/// Whether a server has read what waits, so that it can say of each why: in this world something holds each.
+pub(crate) async fn knows_what_waits(client: &Client) -> bool {
+    let stats = client.get("/v1/stats").await.expect(200);
+    let held = stats["held"].as_array().expect("a list").iter();
+    held.filter_map(|held| held["deliveries"].as_u64()).sum::<u64>() == stats["queued_events"]
+}
+
 /// An answer without what tells of its moment.
 fn plain(mut answer: Value) -> Value {
     match &mut answer {

@@ -142,10 +142,8 @@ impl Lane {
         if !holds.iter().any(|hold| hold.reason() == HoldReason::QuietHours)
             && let Some(until) = self.quiet_for_some_until(now.wall)
         {
-            let later = |hold: &Hold| {
-                use Hold::{AtCapacity, OrderBlocked, RateLimited};
-                matches!(hold, OrderBlocked { .. } | AtCapacity { .. } | RateLimited { .. })
-            };
+            let after = [HoldReason::OrderBlocked, HoldReason::AtCapacity, HoldReason::RateLimited];
+            let later = |hold: &Hold| after.contains(&hold.reason());
             let place = holds.iter().position(later).unwrap_or(holds.len());
             holds.insert(place, Hold::QuietForSome { until });
         }
@@ -177,9 +175,8 @@ impl Lane {
             Hold::CircuitOpen { .. } => self.state.breaker.open().map(|(since, _)| since),
             Hold::Throttled { .. } => self.state.throttle.shut().map(|(since, _)| since),
             Hold::Unavailable { .. } => self.state.unavailable.map(|wait| wait.since),
-            Hold::AtCapacity { .. } | Hold::RateLimited { .. } => {
-                noted.into_iter().chain([self.state.last_start]).min()
-            }
+            // What is noted outlives a restart, so it comes first.
+            Hold::AtCapacity { .. } | Hold::RateLimited { .. } => noted.or(Some(self.state.last_start)),
             Hold::QuietHours { .. } => self.quiet_since(self.policy.quiet.mask_without_type(), now.wall),
             Hold::QuietForSome { .. } => noted.or_else(|| {
                 let waiting = self.queue.firsts(None).map(|(group, _)| group.quiet);
