@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A group of at least this size means load.
 const CROWD: usize = 8;
 /// How long a group under load waits for more, a fraction of its fsync.
-const GATHER: Duration = Duration::from_micros(300);
+const GATHER: Duration = Duration::from_micros(150);
 /// More than this many are never waited for.
 const MOST_GATHERED: usize = 128;
 /// After this long without work the engine may tidy up. Retention looks once a second, which must leave a pause as long as this.
