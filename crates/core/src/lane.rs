@@ -57,8 +57,8 @@ pub struct LaneState {
     pub last_probe: Option<DeliveryId>,
     /// The end of the last time it was left alone on purpose: paused, throttled or quiet.
     pub rested_until: Option<Timestamp>,
-    /// Lines that stand because a delivery of theirs died, and which one: until a person resumes them.
-    pub halted: Vec<(Line, DeliveryId)>,
+    /// Lines that stand because a delivery of theirs died: until a person resumes them.
+    pub halted: Vec<HaltedLine>,
     /// What keeps its work waiting, and since when: the row of the hold log that is being written.
     pub held: Option<(HoldReason, Timestamp)>,
     /// Starts whose token is not taken off in the store yet: made since, or forfeited for a crash. A crash forfeits
@@ -110,6 +110,17 @@ pub struct Attempt {
     throttle_generation: u32,
 }
 
+/// A line that stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HaltedLine {
+    /// Which line.
+    pub line: Line,
+    /// The delivery of it that died.
+    pub head: DeliveryId,
+    /// When; nothing where an earlier release has noted the line.
+    pub since: Option<Timestamp>,
+}
+
 /// What came of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -121,7 +132,7 @@ pub struct Report {
     pub rate_hint: Option<RateHint>,
 }
 
-/// What an attempt's end changed in the lane, for log and notices.
+/// What changed in the lane, for log and notices: by the end of an attempt, of a delivery, or by time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aftermath {
     /// The breaker opened or closed.
@@ -132,6 +143,8 @@ pub struct Aftermath {
     pub disabled: Option<DisabledCause>,
     /// The timeout in force changed.
     pub timeout: Option<TimeoutChange>,
+    /// The delivery that died and whose line stands from now on.
+    pub halted: Option<DeliveryId>,
 }
 
 impl LaneState {
@@ -278,7 +291,7 @@ impl LaneState {
         if let Some(cause) = disabled {
             self.standing.disabled = Some((now.wall, cause));
         }
-        Aftermath { breaker, throttled, disabled, timeout }
+        Aftermath { breaker, throttled, disabled, timeout, halted: None }
     }
 
     /// 429, 503 with `Retry-After`, and what their headers say. `true` if a throttle episode has begun.

@@ -5,7 +5,7 @@
 
 mod text;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::draw::Draw;
 use crate::invalid::{Invalid, check_range};
@@ -146,6 +146,9 @@ pub struct RetrySources<'a> {
     pub account: Option<&'a Arc<RetryPolicy>>,
 }
 
+/// Where nobody says anything: one for all, because each delivery that waits has its plan.
+static BUILT_IN: LazyLock<Arc<RetryPolicy>> = LazyLock::new(Arc::default);
+
 impl RetryPlan {
     /// The plan for a delivery: event type, destination, a plan fitted to the TTL, account, built-in.
     pub fn choose(sources: RetrySources<'_>) -> Self {
@@ -158,7 +161,7 @@ impl RetryPlan {
         let pace = (sources.event_type.or(sources.destination).map(policy))
             .or(short)
             .or(sources.account.map(policy))
-            .unwrap_or_else(|| Pace::Policy(Arc::default()));
+            .unwrap_or_else(|| policy(&BUILT_IN));
         let own = match &pace {
             Pace::Policy(policy) => Some(policy.max_attempts),
             Pace::EverySecondCounts | Pace::Minutes => None,

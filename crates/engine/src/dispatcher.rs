@@ -188,8 +188,8 @@ pub enum Command {
     Pause,
     /// Go on after a pause, or after a halted line, which goes on with its next delivery.
     Resume {
-        /// Where all deliveries keep one order and the line was not halted: withdraw the head that blocks it, unless it is
-        /// over, so that the next one goes. A head that is only in the store is not touched: withdraw it by itself.
+        /// Where all deliveries keep one order and the line was not halted: withdraw the head if an attempt of it has failed,
+        /// so that the next one goes. A head that was never tried, or is only in the store, is not touched.
         skip_head: bool,
     },
     /// Switch it off.

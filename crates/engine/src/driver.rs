@@ -204,7 +204,7 @@ impl Driver {
             || self.leaving.is_some()
             || self.tenancy.as_ref().is_some_and(|tenancy| !tenancy.may_start(self.now().mono))
             || self.recorder.unsaved() > MOST_UNSAVED
-            || self.parts.store.status().full;
+            || self.parts.store.status().waits;
         self.dispatcher.hold_starts(hold);
     }
 

@@ -42,7 +42,7 @@ const PASS_ON: Duration = Duration::from_secs(5);
 pub enum Place {
     /// In SQLite, in this directory: one node, alone.
     Directory(PathBuf),
-    /// In PostgreSQL: one of any number of nodes.
+    /// In PostgreSQL: one of several nodes.
     Database {
         /// `postgres://…`
         url: String,
@@ -335,7 +335,7 @@ impl Engine {
         tokio::select! {
             // What is acknowledged is safe; only a fresh start finds out what else is.
             why = self.parts.store.broken() => {
-                format!("the store is broken: {why}. Start again: nothing acknowledged is lost")
+                format!("the store is broken: {why}. Start again: that finds out what is on the disk, and says what to do")
             }
             Ok(why) = fallen.wait_for(Option::is_some) => {
                 let why = why.as_deref().unwrap_or_default();

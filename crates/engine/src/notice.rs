@@ -68,7 +68,7 @@ impl Notice {
     }
 }
 
-/// What an attempt's end changed about the destination: a word and a sentence each.
+/// What the end of an attempt or of a delivery changed about the destination: a word and a sentence each.
 pub(crate) fn changes(aftermath: &Aftermath) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     match aftermath.breaker {
@@ -88,6 +88,12 @@ pub(crate) fn changes(aftermath: &Aftermath) -> Vec<(&'static str, String)> {
             DisabledCause::Failing => "nothing has worked for days",
         };
         all.push(("disabled", format!("{why}; enabling it releases what waits")));
+    }
+    if let Some(dead) = aftermath.halted {
+        all.push((
+            "order_halted",
+            format!("its line stands because {dead} could not be delivered; a person must resume it"),
+        ));
     }
     if let Some(change) = &aftermath.timeout {
         all.push((

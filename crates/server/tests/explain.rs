@@ -151,6 +151,42 @@ async fn a_halted_line_is_seen_from_everywhere() {
     assert_eq!(words(&server, &destination).await, ("active".to_owned(), vec![]));
 }
 
+/// Goal: where only some ordering keys stand, others go, and whoever looks after the destination sees that he must look.
+#[tokio::test]
+async fn halted_keys_show_on_a_destination_that_goes_on() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(410)).await;
+    let policies = json!({"ordering": "key", "on_exhausted": "halt"});
+    let destination = make(&server, &receiver.url, policies).await;
+    let quiet = Receiver::start(|_| Reply::status(200)).await;
+    make(&server, &quiet.url, json!({"event_types": []})).await;
+    let dead = publish(&server, "dies", json!({"ordering_key": "a"})).await;
+    let client = server.client();
+    let of_key = async || client.get(&destination).await.expect(200)["holds"][0].clone();
+    until(secs(5), "the key stands", async || of_key().await["reason"] == "order_blocked").await;
+    let ended = server.get(&dead).await.expect(200)["finished_at"].clone();
+    let (hold, notices) = (of_key().await, server.get(&format!("{destination}/notices")).await.expect(200));
+    assert_eq!((&hold["since"], &hold["until"]), (&ended, &Value::Null), "{hold}");
+    assert_eq!(notices["items"][0]["kind"], "order_halted", "{notices}");
+    let first = server.get("/v1/destinations?sort=attention").await.expect(200)["items"][0]["id"].clone();
+    assert!(destination.ends_with(first.as_str().unwrap()), "it asks for a person");
+    receiver.behave(|_| Reply::status(200));
+    publish(&server, "goes", json!({"ordering_key": "b"})).await;
+    until(secs(5), "others go", async || receiver.count() == 2).await;
+    assert_eq!(words(&server, &destination).await, ("active".to_owned(), vec!["order_blocked".to_owned()]));
+    server.kill9();
+    server.restart().await;
+    assert_eq!(of_key().await["since"], ended, "a crash does not make it younger");
+    server.post(&format!("{destination}/resume"), json!({"skip_head": true})).await.expect(200);
+    assert_eq!(words(&server, &destination).await, ("active".to_owned(), vec![]));
+    let log = server.get("/v1/audit-log?limit=1").await.expect(200)["items"][0].clone();
+    assert_eq!(
+        (&log["action"], &log["detail"]),
+        (&json!("destination.resume"), &json!({"skip_head": true})),
+        "{log}"
+    );
+}
+
 #[tokio::test]
 async fn paused_and_switched_off_are_two_things() {
     let mut server = Server::start(&[]).await;

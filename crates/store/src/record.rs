@@ -117,7 +117,7 @@ pub struct NoticeRow {
     pub destination: DestinationNo,
     /// When.
     pub at: Timestamp,
-    /// A word: `circuit_opened`, `circuit_closed`, `throttled`, `disabled`, `timeout_changed`.
+    /// A word: `circuit_opened`, `circuit_closed`, `throttled`, `disabled`, `timeout_changed`, `order_halted`.
     pub kind: String,
     /// A sentence.
     pub detail: String,

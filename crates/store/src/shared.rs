@@ -280,7 +280,7 @@ impl Shared {
             wal_bytes: self.log_bytes(),
             stale: self.stale.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
-            full: self.waits().is_some(),
+            waits: self.waits().is_some(),
             broken: self.is_broken(),
         }
     }

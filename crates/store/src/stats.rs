@@ -80,8 +80,8 @@ pub struct StoreStatus {
     pub stale: u64,
     /// Rows of records that could not be stored as they were, and were left out: a fault of ours.
     pub refused: u64,
-    /// Writes wait: the disk is full, or the database cannot be reached.
-    pub full: bool,
+    /// Whether what is written must wait: the disk is full, or the database is out of reach.
+    pub waits: bool,
     /// Nothing is acknowledged any more: the process must leave.
     pub broken: bool,
 }

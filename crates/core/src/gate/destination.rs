@@ -75,13 +75,13 @@ fn standing(policy: &Policy, lane: &LaneState) -> impl Iterator<Item = Hold> {
 
 /// The whole line stands behind one that died, until a person resumes it.
 pub fn halted(policy: &Policy, lane: &LaneState) -> Option<Hold> {
-    let whole = lane.halted.iter().find(|(line, _)| *line == Line::Whole);
-    let head = whole.filter(|_| policy.ordering == Ordering::Fifo)?.1;
+    let whole = lane.halted.iter().find(|halted| halted.line == Line::Whole);
+    let head = whole.filter(|_| policy.ordering == Ordering::Fifo)?.head;
     Some(Hold::OrderBlocked { head, halted: true })
 }
 
 /// Everything that holds a destination now, in the order of the gates. Quiet windows that concern only some event types
-/// hold those, not the destination (a lane adds them while something waits for them); a line of one key holds that key.
+/// hold those, not the destination (a lane adds them while something waits for them); so do halted ordering keys.
 pub fn holds(now: Now, policy: &Policy, lane: &LaneState) -> Vec<Hold> {
     let quiet = policy.quiet.mask_without_type();
     let mut holds: Vec<Hold> = standing(policy, lane).collect();
@@ -94,7 +94,7 @@ pub fn holds(now: Now, policy: &Policy, lane: &LaneState) -> Vec<Hold> {
 }
 
 /// The status of a destination that all of `holds` hold: the first of them in the order of the words, in which what a person
-/// must lift comes early, and a spent rate before taken slots.
+/// must lift comes early, and a spent rate before taken slots. Where some ordering keys stand, others go: it is active.
 pub fn status(holds: &[Hold]) -> DestinationStatus {
     let rank = |hold: &&Hold| match hold {
         Hold::Disabled { .. } => 0,
@@ -105,10 +105,11 @@ pub fn status(holds: &[Hold]) -> DestinationStatus {
         Hold::QuietHours { .. } | Hold::QuietForSome { .. } => 5,
         Hold::RateLimited { .. } => 6,
         Hold::AtCapacity { .. } => 7,
-        // Those of one delivery: a destination has none.
-        Hold::Scheduled { .. } | Hold::RetryBackoff { .. } => 8,
+        // Those of one delivery, and of one line.
+        Hold::Scheduled { .. } | Hold::RetryBackoff { .. } | Hold::HaltedForSome { .. } => 8,
     };
-    holds.iter().min_by_key(rank).map_or(DestinationStatus::Active, |hold| DestinationStatus::Held(*hold))
+    let of_all = holds.iter().filter(|hold| rank(hold) < 8);
+    of_all.min_by_key(rank).map_or(DestinationStatus::Active, |hold| DestinationStatus::Held(*hold))
 }
 
 /// When a delivery will go if its destination begins to send at `opens` and `ahead` others go before it: after the tokens that

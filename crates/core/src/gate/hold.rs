@@ -71,6 +71,13 @@ pub enum Hold {
         /// Whether only a person can lift it.
         halted: bool,
     },
+    /// Some ordering keys were halted by deliveries that died; others go. Of a destination only: a delivery has one line.
+    HaltedForSome {
+        /// The first of those deliveries.
+        head: DeliveryId,
+        /// How many keys stand.
+        lines: usize,
+    },
     /// Every slot is taken: a finishing attempt wakes the lane, no timer does.
     AtCapacity {
         /// How many slots there are just now.
@@ -95,7 +102,7 @@ impl Hold {
             Self::Throttled { .. } => HoldReason::Throttled,
             Self::Unavailable { .. } => HoldReason::Unavailable,
             Self::QuietHours { .. } | Self::QuietForSome { .. } => HoldReason::QuietHours,
-            Self::OrderBlocked { .. } => HoldReason::OrderBlocked,
+            Self::OrderBlocked { .. } | Self::HaltedForSome { .. } => HoldReason::OrderBlocked,
             Self::AtCapacity { .. } => HoldReason::AtCapacity,
             Self::RateLimited { .. } => HoldReason::RateLimited,
         }
@@ -109,6 +116,7 @@ impl Hold {
                 | Self::AccountPaused { .. }
                 | Self::Paused { .. }
                 | Self::OrderBlocked { halted: true, .. }
+                | Self::HaltedForSome { .. }
         )
     }
 
@@ -126,6 +134,7 @@ impl Hold {
             | Self::AccountPaused { .. }
             | Self::Paused { .. }
             | Self::OrderBlocked { .. }
+            | Self::HaltedForSome { .. }
             | Self::AtCapacity { .. } => None,
         }
     }
@@ -177,6 +186,19 @@ impl fmt::Display for Hold {
             }
             Self::OrderBlocked { head, halted: true } => {
                 write!(f, "halted because {head} could not be delivered; a person must resume it")
+            }
+            Self::HaltedForSome { head, lines: 1 } => {
+                write!(
+                    f,
+                    "one ordering key is halted because {head} could not be delivered; a person must resume it, and others go"
+                )
+            }
+            Self::HaltedForSome { head, lines } => {
+                write!(
+                    f,
+                    "{lines} ordering keys are halted, the first because {head} could not be delivered; a person must resume \
+                     them, and others go"
+                )
             }
             Self::AtCapacity { limit } => {
                 write!(f, "all {limit} slots are taken; the next free one wakes it")

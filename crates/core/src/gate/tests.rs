@@ -5,7 +5,7 @@ use crate::breaker::BreakerPolicy;
 use crate::draw::Draw;
 use crate::health::DisabledCause;
 use crate::id::DeliveryId;
-use crate::lane::{LastStop, Report, Unavailable};
+use crate::lane::{HaltedLine, LastStop, Report, Unavailable};
 use crate::order::{Line, Ordering};
 use crate::outcome::{NetworkFault, Outcome};
 use crate::pattern::EventType;
@@ -337,7 +337,7 @@ fn a_destination_shows_its_first_hold_and_lists_all() {
 fn a_whole_line_that_stands_holds_its_destination() {
     let mut case = Case::new();
     case.policy.ordering = Ordering::Fifo;
-    case.lane.halted.push((Line::Whole, case.delivery.id));
+    case.lane.halted.push(HaltedLine { line: Line::Whole, head: case.delivery.id, since: None });
     let found = holds(now(0), &case.policy, &case.lane);
     assert_eq!(found, [Hold::OrderBlocked { head: case.delivery.id, halted: true }]);
     let word = |case: &Case| status(&holds(now(0), &case.policy, &case.lane)).word();

@@ -7,11 +7,10 @@
 use std::sync::Arc;
 
 use super::saved::{Lasting, SavedLane, SavedWait};
-use super::{LaneState, RateState, Standing};
+use super::{HaltedLine, LaneState, RateState, Standing};
 use crate::breaker::Breaker;
 use crate::delivery::HoldReason;
 use crate::health::{DisabledCause, Health};
-use crate::id::DeliveryId;
 use crate::lane::bytes::{Reader, Writer};
 use crate::order::Line;
 use crate::outcome::Bearing;
@@ -77,16 +76,7 @@ fn encode(state: &LaneState, lasting: &Lasting) -> Vec<u8> {
         out.time(since);
     });
     out.number(lasting.max_concurrency.into());
-    for (line, id) in &state.halted {
-        match line {
-            Line::Whole => out.byte(0),
-            Line::Key(key) => {
-                out.byte(1);
-                out.block(key.as_bytes());
-            }
-        }
-        out.id(*id);
-    }
+    state.halted.iter().for_each(|line| write_halted(&mut out, line));
     out.into_bytes()
 }
 
@@ -210,13 +200,32 @@ fn read_held(from: &mut Reader<'_>) -> Option<(HoldReason, Timestamp)> {
     Some((HoldReason::from_word(word)?, from.time()?))
 }
 
-fn read_halted(from: &mut Reader<'_>) -> Option<(Line, DeliveryId)> {
-    let line = match from.byte()? {
-        0 => Line::Whole,
-        1 => Line::Key(Arc::from(std::str::from_utf8(from.block()?).ok()?)),
+/// Without its time where that is not known: as all were written once.
+fn write_halted(out: &mut Writer, HaltedLine { line, head, since }: &HaltedLine) {
+    let dated = if since.is_some() { 2 } else { 0 };
+    match line {
+        Line::Whole => out.byte(dated),
+        Line::Key(key) => {
+            out.byte(dated + 1);
+            out.block(key.as_bytes());
+        }
+    }
+    out.id(*head);
+    if let Some(since) = since {
+        out.time(*since);
+    }
+}
+
+fn read_halted(from: &mut Reader<'_>) -> Option<HaltedLine> {
+    let kind = from.byte()?;
+    let line = match kind {
+        0 | 2 => Line::Whole,
+        1 | 3 => Line::Key(Arc::from(std::str::from_utf8(from.block()?).ok()?)),
         _ => return None,
     };
-    Some((line, from.id()?))
+    let head = from.id()?;
+    let since = if kind >= 2 { Some(from.time()?) } else { None };
+    Some(HaltedLine { line, head, since })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tidegate_core::delivery::{Dead, Delivery, End, HoldReason, Place, Status, Wi
 use tidegate_core::draw::Draw;
 use tidegate_core::gate::{self, Decision, Hold};
 use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{Aftermath, Attempt, LaneState, Report};
+use tidegate_core::lane::{Aftermath, Attempt, HaltedLine, LaneState, Report};
 use tidegate_core::limits;
 use tidegate_core::order::{Line, OnExhausted, Ordering, Turn};
 use tidegate_core::outcome::{Bearing, Outcome};
@@ -277,9 +277,9 @@ impl Lane {
         if self.policy.on_exhausted == OnExhausted::Skip {
             self.state.halted.clear();
         }
-        self.state.halted.retain(|(line, _)| applies(line));
-        for (line, id) in &self.state.halted {
-            self.queue.halt(line.clone(), *id);
+        self.state.halted.retain(|halted| applies(&halted.line));
+        for halted in &self.state.halted {
+            self.queue.halt(halted.line.clone(), halted.head);
         }
     }
 
@@ -359,11 +359,14 @@ impl Lane {
             let was_head = self.queue.turn(Some(&line), delivery.id) == Turn::Its;
             let halts = matches!(end, End::DeadLetter(_)) && self.policy.on_exhausted == OnExhausted::Halt;
             if halts && was_head {
-                self.state.halted.push((line.clone(), delivery.id));
+                let since = Some(now.wall);
+                self.state.halted.push(HaltedLine { line: line.clone(), head: delivery.id, since });
                 if self.state.halted.len() >= limits::MAX_HALTED_LINES {
                     self.state.standing.paused.get_or_insert(now.wall);
                 }
                 self.queue.halt(line, delivery.id);
+                let aftermath = Aftermath { halted: Some(delivery.id), ..Aftermath::default() };
+                effects.push(Effect::Changed { lane: self.id, aftermath });
             } else {
                 self.queue.done(&line, delivery.id, &self.policy);
             }

@@ -195,7 +195,7 @@ impl Driver {
             destination: record.destination,
             policy: machine.shared_policy(),
             wanted: machine.wanted(),
-            halted: machine.halted().iter().map(|(line, _)| line.clone()).collect(),
+            halted: machine.halted().iter().map(|halted| halted.line.clone()).collect(),
             now: self.timestamp(),
             after_key: record.after_key.clone(),
         };

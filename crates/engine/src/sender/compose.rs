@@ -63,13 +63,12 @@ impl Signed {
         let endpoint = &request.endpoint;
         let mut composed = http::Request::new(self.body.clone());
         *composed.method_mut() = Method::POST;
-        let (version, uri, template) = match protocol {
-            Protocol::Http1 => (Version::HTTP_11, &endpoint.uri_http1, &endpoint.headers_http1),
-            Protocol::Http2 => (Version::HTTP_2, &endpoint.uri_http2, &endpoint.headers_http2),
+        let (version, uri, mut headers) = match protocol {
+            Protocol::Http1 => (Version::HTTP_11, &endpoint.uri_http1, endpoint.headers_http1()),
+            Protocol::Http2 => (Version::HTTP_2, &endpoint.uri_http2, endpoint.headers_http2()),
         };
         *composed.version_mut() = version;
         *composed.uri_mut() = uri.clone();
-        let mut headers = template.clone();
         headers.insert(CONTENT_TYPE, self.content_type.clone());
         headers.insert(CONTENT_LENGTH, self.content_length.clone());
         headers.insert(ID, self.id.clone());

@@ -13,6 +13,8 @@ use tidegate_core::time::Timestamp;
 
 use super::compose::{ATTEMPT, DELIVERY, EVENT_TYPE, ID, SIGNATURE, TIMESTAMP};
 
+/// Headers of ours in a request: those of the template, and `tidegate-expires-at` where there is one.
+const OURS: usize = 12;
 const AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
 
 /// How the body is made of the payload.
@@ -81,11 +83,10 @@ pub struct Endpoint {
     pub(super) envelope: Envelope,
     /// The header that holds a credential, which nobody is shown.
     pub(super) credential: Option<HeaderName>,
-    /// All headers of an HTTP/1.1 request, those of the attempt still empty.
-    pub(super) headers_http1: HeaderMap,
+    /// All headers of an HTTP/1.1 request, those of the attempt still empty. One map and no second for HTTP/2: it takes more than
+    /// a kilobyte, and there may be many thousands of destinations.
+    headers: HeaderMap,
     pub(super) uri_http1: Uri,
-    /// The same for HTTP/2, where the URI names the host.
-    pub(super) headers_http2: HeaderMap,
     pub(super) uri_http2: Uri,
 }
 
@@ -102,25 +103,24 @@ impl Endpoint {
             .path_and_query(path.clone())
             .build()
             .map_err(|_| unusable())?;
-        let headers_http2 = template(&headers, auth.as_ref())?;
-        let mut headers_http1 = HeaderMap::with_capacity(headers_http2.len() + 2);
-        headers_http1.insert(HOST, host);
-        headers_http1.extend(headers_http2.clone());
+        let headers = template(host, &headers, auth.as_ref())?;
         let credential = match &auth {
             None => None,
             Some(Auth::Bearer(_)) => Some(AUTHORIZATION),
             Some(Auth::Header { name, .. }) => Some(header_name(name, || "auth_config.name".to_owned())?),
         };
-        Ok(Self {
-            target,
-            secrets,
-            envelope,
-            credential,
-            headers_http1,
-            uri_http1: path.into(),
-            headers_http2,
-            uri_http2,
-        })
+        Ok(Self { target, secrets, envelope, credential, headers, uri_http1: path.into(), uri_http2 })
+    }
+
+    /// All headers of an HTTP/1.1 request, those of the attempt still empty.
+    pub(super) fn headers_http1(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+    /// The same for HTTP/2, where the URI names the host.
+    pub(super) fn headers_http2(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        headers.remove(HOST);
+        headers
     }
 
     /// How the body is made.
@@ -136,8 +136,9 @@ impl Endpoint {
 }
 
 /// Ours first, with room for those of the attempt, so that filling them in moves nothing; then the customer's.
-fn template(custom: &CustomHeaders, auth: Option<&Auth>) -> Result<HeaderMap, Invalid> {
-    let mut headers = HeaderMap::with_capacity(16 + custom.iter().count());
+fn template(host: HeaderValue, custom: &CustomHeaders, auth: Option<&Auth>) -> Result<HeaderMap, Invalid> {
+    let mut headers = HeaderMap::with_capacity(OURS + custom.iter().count());
+    headers.insert(HOST, host);
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     for name in [CONTENT_TYPE, CONTENT_LENGTH, ID, TIMESTAMP, SIGNATURE, EVENT_TYPE, DELIVERY, ATTEMPT] {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::delivery::{Dead, Delivery, End, HoldReason, Status, Withdrawn};
+use tidegate_core::gate::Hold;
 use tidegate_core::order::{OnExhausted, Ordering, Turn};
 use tidegate_core::outcome::Outcome;
 use tidegate_core::policy::Policy;
@@ -241,9 +242,48 @@ fn resuming_may_skip_the_head_that_blocks() {
     node.command(lane, Command::Resume { skip_head: true });
     assert_eq!((node.status(a), node.take_sent()), (Some(WITHDRAWN), vec![b]));
     node.command(lane, Command::Resume { skip_head: true });
+    node.answer(lane, b, FAILED);
+    assert_ne!(node.status(b), Some(WITHDRAWN), "its first attempt was out: it had not failed");
+    node.pass(60_000);
+    assert_eq!(node.take_sent(), [b]);
+    node.command(lane, Command::Resume { skip_head: true });
     assert_eq!(node.take_sent(), [], "one that is out is waited for");
     node.answer(lane, b, FAILED);
     assert_eq!((node.status(b), node.take_sent()), (Some(WITHDRAWN), vec![c]));
+}
+
+#[test]
+fn resuming_skips_no_head_that_has_not_failed() {
+    let mut node = Node::new(10);
+    let lane = node.lane(ordered(Ordering::Fifo));
+    node.command(lane, Command::Pause);
+    let (a, b) = (node.publish(lane), node.publish(lane));
+    node.command(lane, Command::Resume { skip_head: true });
+    assert_eq!((node.status(a), node.take_sent()), (None, vec![a]));
+    node.answer(lane, a, Outcome::RateLimited { retry_after: None });
+    node.command(lane, Command::Resume { skip_head: true });
+    assert_ne!(node.status(a), Some(WITHDRAWN), "to be told to come later is no failure");
+    node.pass(60_000);
+    assert_eq!(node.take_sent(), [a]);
+    node.answer(lane, a, OK);
+    assert_eq!(node.take_sent(), [b]);
+}
+
+#[test]
+fn a_halted_key_shows_on_its_destination_which_goes_on() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy { on_exhausted: OnExhausted::Halt, ..ordered(Ordering::Key) });
+    let (a, b) = (
+        node.publish_as(lane, |event| event.ordering_key = Some("a".into())),
+        node.publish_as(lane, |event| event.ordering_key = Some("b".into())),
+    );
+    node.answer(lane, a, Outcome::Gone);
+    node.answer(lane, b, Outcome::Gone);
+    let machine = node.dispatcher.lane(lane);
+    assert_eq!(machine.holds(node.now), [Hold::HaltedForSome { head: a, lines: 2 }]);
+    assert_eq!(machine.status(node.now).word(), "active");
+    node.command(lane, Command::Resume { skip_head: false });
+    assert_eq!(node.dispatcher.lane(lane).holds(node.now), []);
 }
 
 #[test]

@@ -175,8 +175,8 @@ fn counters(app: &App, page: &mut Page) {
     page.gauge("tidegate_store_wal_bytes", "Bytes of the write-ahead log.", status.wal_bytes);
     page.gauge(
         "tidegate_store_full",
-        "1 while writes wait because the disk is full.",
-        u64::from(status.full),
+        "1 while writes wait: the disk is full, or the database is out of reach.",
+        u64::from(status.waits),
     );
 }
 

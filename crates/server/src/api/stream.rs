@@ -50,9 +50,10 @@ struct Watcher {
 /// Watch state changes of this account.
 ///
 /// Each event is named by its kind; its data is JSON: `{at, kind, destination_id, delivery_id, status, detail}`. Kinds:
-/// `delivery`; of a destination `circuit_opened`, `circuit_closed`, `throttled`, `timeout_changed`, `paused`, `resumed`,
-/// `disabled`, `enabled`; of the account `account_paused`, `account_resumed`. A watcher that is too slow gets a `missed`
+/// `delivery`; of a destination `circuit_opened`, `circuit_closed`, `throttled`, `timeout_changed`, `order_halted`,
+/// `paused`, `resumed`, `disabled`, `enabled`; of the account `account_paused`, `account_resumed`. A watcher that is too slow gets a `missed`
 /// event with the number of changes that it did not see. The stream ends when its key is revoked or expires.
+/// It begins with what happens next: there is no going back to what was missed (`Last-Event-ID`); ask the lists for that.
 #[utoipa::path(
     get, path = "/v1/stream", tag = "observing",
     responses((status = 200, description = "Server-sent events.", body = String, content_type = "text/event-stream"), Refusals)

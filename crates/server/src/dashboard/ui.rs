@@ -97,6 +97,7 @@ pub(super) fn done(word: Option<&str>) -> Markup {
         Some("created") => "The destination is there.",
         Some("saved") => "Saved. It is in force for every attempt from now on.",
         Some("paused") => "Paused. Deliveries wait until it is resumed.",
+        Some("enabled") => "Switched on. What waits goes on.",
         Some("resumed") => "Resumed. What waits goes on.",
         Some("probing") => "Breaker, throttle and waits are cleared. A probe goes at once.",
         Some("deleted") => "Deleted.",

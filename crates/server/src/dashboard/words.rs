@@ -43,7 +43,7 @@ pub(super) fn state(word: &str) -> (&'static str, Tone, String) {
         "at_capacity" => ("◉", Tone::Wait),
         "order_blocked" => ("⋮", Tone::Wait),
         "throttled" | "unavailable" => ("▲", Tone::Warn),
-        "paused" | "stopped" | "leaving" => ("‖", Tone::Warn),
+        "paused" | "stopped" | "leaving" | "order_halted" => ("‖", Tone::Warn),
         "expired" | "timeout" | "timeout_changed" => ("◷", Tone::Warn),
         "circuit_open" | "circuit_opened" => ("✕", Tone::Bad),
         "disabled" | "gone" | "blocked" => ("⊘", Tone::Bad),

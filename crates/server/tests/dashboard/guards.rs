@@ -198,5 +198,14 @@ async fn a_post_without_the_sessions_own_word_is_refused() {
     );
     assert_eq!(server.get(&format!("/v1/destinations/{shop}")).await.expect(200)["status"], "active");
     assert_eq!(post(&session, format!("what=pause&csrf={csrf}")).await, 303);
-    assert_eq!(server.get(&format!("/v1/destinations/{shop}")).await.expect(200)["status"], "paused");
+    let api = format!("/v1/destinations/{shop}");
+    assert_eq!(server.get(&api).await.expect(200)["status"], "paused");
+    // What is switched off is not resumed but switched on: the page offers what helps.
+    server.patch(&api, serde_json::json!({"active": false})).await.expect(200);
+    let page = session.get(&format!("/destinations/{shop}")).await;
+    assert!(page.text().contains("Switch on"), "{}", page.text());
+    assert_eq!(post(&session, format!("what=resume&csrf={csrf}")).await, 303);
+    assert_eq!(server.get(&api).await.expect(200)["status"], "disabled");
+    assert_eq!(post(&session, format!("what=enable&csrf={csrf}")).await, 303);
+    assert_eq!(server.get(&api).await.expect(200)["status"], "active");
 }

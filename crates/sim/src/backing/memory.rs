@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tidegate_core::delivery::{Delivery, OwnTime, Place, Status};
-use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{LastStop, SavedLane};
+use tidegate_core::lane::{HaltedLine, LastStop, SavedLane};
 use tidegate_core::order::Line;
 use tidegate_core::policy::Policy;
 use tidegate_core::refill::{Group, Refill, Wanted};
@@ -206,14 +205,14 @@ impl Search<'_> {
     fn take_lines(
         &mut self,
         mut lined: Vec<&Delivery>,
-        halted: &[(Line, DeliveryId)],
+        halted: &[HaltedLine],
         waiting: &HashMap<Line, bool>,
     ) {
         // One that was tried has its turn before those of an earlier place.
         lined.sort_by_key(|delivery| (delivery.attempts_made == 0, delivery.place));
         let mut counts: HashMap<Line, Option<usize>> = halted
             .iter()
-            .map(|(line, _)| line)
+            .map(|halted| &halted.line)
             .chain(waiting.keys())
             .map(|line| (line.clone(), None))
             .collect();
@@ -239,7 +238,7 @@ impl Search<'_> {
                 }
                 // If the lane gets the head that waits, it must know that there is more behind it.
                 None if waiting.get(&line) == Some(&true) => behind_waiting.extend([line]),
-                None if waiting.contains_key(&line) || halted.iter().any(|(stands, _)| *stands == line) => {}
+                None if waiting.contains_key(&line) || halted.iter().any(|halted| halted.line == line) => {}
                 None => self.refill.more.other_lines.push(group),
             }
         }

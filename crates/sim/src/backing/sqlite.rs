@@ -284,7 +284,7 @@ impl Sqlite {
             destination: known.no,
             policy: lane.shared_policy(),
             wanted: lane.wanted(),
-            halted: lane.halted().iter().map(|(line, _)| line.clone()).collect(),
+            halted: lane.halted().iter().map(|halted| halted.line.clone()).collect(),
             now,
             after_key: known.after_key.clone(),
         };

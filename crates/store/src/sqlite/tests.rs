@@ -43,12 +43,16 @@ fn open(directory: &Directory, tickets: &Tickets) -> Opened {
     Store::open(Options { data_dir: directory.0.clone(), readers: 1, on_commit }).unwrap()
 }
 
-/// An open store with one destination.
-async fn new() -> (Store, Tickets, Directory) {
+/// The name of a directory that is not there yet.
+fn fresh_directory() -> Directory {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("tidegate-disk-{}-{number}", std::process::id());
-    let (directory, tickets) = (Directory(std::env::temp_dir().join(name)), Tickets::default());
+    Directory(std::env::temp_dir().join(format!("tidegate-disk-{}-{number}", std::process::id())))
+}
+
+/// An open store with one destination.
+async fn new() -> (Store, Tickets, Directory) {
+    let (directory, tickets) = (fresh_directory(), Tickets::default());
     let store = open(&directory, &tickets).store;
     let account = Account {
         no: AccountNo(0),
@@ -144,7 +148,7 @@ async fn on_a_full_disk_records_wait_in_order_and_all_goes_on_by_itself() {
     assert!(matches!(store.accept(event(1, 100)).await, Ok(Accepted::Stored(_))));
     max_pages(&store, 1);
     assert!(matches!(store.accept(event(2, 1 << 20)).await, Err(StoreError::Full)));
-    assert!(store.status().full);
+    assert!(store.status().waits);
     (1..=3).for_each(|ticket| store.record(record(ticket, 100_000)));
     assert!(matches!(store.accept(event(3, 1 << 20)).await, Err(StoreError::Full)), "at once");
     assert!(tickets.lock().unwrap().is_empty());
@@ -152,7 +156,7 @@ async fn on_a_full_disk_records_wait_in_order_and_all_goes_on_by_itself() {
     // Room again: nobody says so, the next try finds it.
     max_pages(&store, 0);
     until(|| *tickets.lock().unwrap() == [1, 2, 3]).await;
-    assert!(!store.status().full);
+    assert!(!store.status().waits);
     assert!(matches!(store.accept(event(4, 1 << 20)).await, Ok(Accepted::Stored(_))));
     assert_eq!(store.notices(DestinationNo(1), START, Timestamp::MAX, 9).await.unwrap().len(), 3);
     assert_eq!(open_deliveries(&store), 2, "nothing is counted of what was refused");
@@ -167,7 +171,7 @@ async fn a_full_disk_at_the_end_is_no_clean_stop() {
     let (store, tickets, directory) = new().await;
     max_pages(&store, 1);
     store.record(record(1, 1 << 20));
-    until(|| store.status().full).await;
+    until(|| store.status().waits).await;
     store.close().await;
     assert!(tickets.lock().unwrap().is_empty());
     assert_eq!(open(&directory, &tickets).last_stop, LastStop::Crash);
@@ -205,6 +209,125 @@ async fn a_file_that_was_taken_away_stops_everything() {
     assert!(store.status().broken);
     store.close().await;
     assert!(!file.exists(), "nothing is made anew in its place");
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_or_empty_is_missed_and_not_made_anew() {
+    let (store, tickets, directory) = new().await;
+    let there = super::inspect(&directory.0).unwrap();
+    assert!(there.in_use && there.contents.is_some(), "{there:?}");
+    store.close().await;
+    drop(store);
+    let there = super::inspect(&directory.0).unwrap();
+    assert!(!there.in_use && there.contents.is_some_and(|contents| contents.read_whole));
+    let (file, aside) = (directory.0.join("tidegate.db"), directory.0.join("aside"));
+    std::fs::rename(&file, &aside).unwrap();
+    let refused = || {
+        let options = Options { data_dir: directory.0.clone(), readers: 1, on_commit: Box::new(|_| {}) };
+        let (opened, seen) = (Store::open(options).err(), super::inspect(&directory.0).err());
+        for error in [opened, seen] {
+            let text = error.expect("it is missed").to_string();
+            assert!(text.contains("is missing or empty") && text.contains("tidegate.made"), "{text}");
+        }
+    };
+    refused();
+    assert!(!file.exists());
+    std::fs::write(&file, b"").unwrap();
+    refused();
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 0);
+    std::fs::rename(&aside, &file).unwrap();
+    assert_eq!(open(&directory, &tickets).last_stop, LastStop::Clean, "it was left as it was");
+}
+
+/// The names of what is in a directory.
+fn names(directory: &Directory) -> std::collections::BTreeSet<std::ffi::OsString> {
+    let entries = std::fs::read_dir(&directory.0).unwrap();
+    entries.map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// Goal: whatever a start refuses is seen from outside, and looking leaves no trace.
+/// Method: one store, damaged in several ways, looked at and opened each time.
+#[tokio::test]
+async fn what_a_start_would_refuse_is_seen_from_outside() {
+    let (store, tickets, directory) = new().await;
+    for number in 1..200 {
+        store.accept(event(number, 400)).await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let file = directory.0.join("tidegate.db");
+    let whole = std::fs::read(&file).unwrap();
+    let look = || {
+        let before = names(&directory);
+        let seen = super::inspect(&directory.0);
+        assert_eq!(names(&directory), before, "nothing is left beside it");
+        seen
+    };
+    assert!(
+        look().unwrap().contents.is_some_and(|contents| contents.read_whole && contents.sealed.is_some())
+    );
+    let random: Vec<u8> = (0..whole.len()).map(|place| (place * 7_919 % 251) as u8).collect();
+    let mut newer = whole.clone();
+    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    let mut foreign = whole.clone();
+    foreign[68..72].copy_from_slice(&7_u32.to_be_bytes());
+    let mut holed = whole.clone();
+    holed[8_192..].fill(0);
+    for damaged in [&whole[..whole.len() / 2], &random, &newer, &foreign, &holed] {
+        std::fs::write(&file, damaged).unwrap();
+        let seen = look().err().map(|error| error.to_string());
+        let options = Options { data_dir: directory.0.clone(), readers: 1, on_commit: Box::new(|_| {}) };
+        let opened = Store::open(options).err().map(|error| error.to_string());
+        assert!(seen.is_some() && opened.is_some(), "{seen:?}, {opened:?}");
+        assert_eq!(std::fs::read(&file).unwrap(), damaged, "not touched");
+        let _ = std::fs::remove_file(directory.0.join("tidegate.db-shm"));
+        let _ = std::fs::remove_file(directory.0.join("tidegate.db-wal"));
+    }
+    // A hole that no start comes by is seen where all is read.
+    let mut holed = whole.clone();
+    let middle = whole.len() / 2 / 4_096 * 4_096;
+    holed[middle..middle + 4_096].fill(0xff);
+    std::fs::write(&file, &holed).unwrap();
+    assert!(look().is_err());
+    std::fs::write(&file, &whole).unwrap();
+    look().unwrap();
+    assert_eq!(open(&directory, &tickets).last_stop, LastStop::Clean);
+}
+
+/// Goal: what a crash has left can be looked at, with what is only in the log, and the next start finds it as it was.
+/// Method: the files of a store that runs, copied.
+#[tokio::test]
+async fn what_a_crash_has_left_is_looked_at_with_its_log() {
+    let (store, tickets, directory) = new().await;
+    store.accept(event(1, 400)).await.unwrap();
+    let crashed = fresh_directory();
+    std::fs::create_dir_all(&crashed.0).unwrap();
+    for name in ["tidegate.db", "tidegate.db-wal", "tidegate.lock", "tidegate.made"] {
+        std::fs::copy(directory.0.join(name), crashed.0.join(name)).unwrap();
+    }
+    let log = crashed.0.join("tidegate.db-wal");
+    let length = std::fs::metadata(&log).unwrap().len();
+    let seen = super::inspect(&crashed.0).unwrap();
+    assert!(!seen.in_use && seen.contents.is_some_and(|contents| contents.read_whole), "all is in the log");
+    assert_eq!(std::fs::metadata(&log).unwrap().len(), length, "the log is left for the start");
+    let opened = open(&crashed, &tickets);
+    assert_eq!((opened.last_stop, opened.lanes[0].open), (LastStop::Crash, 1));
+}
+
+/// Goal: who looks at a directory keeps no server from starting, but lets none start on what it reads.
+#[tokio::test]
+async fn a_start_waits_for_those_who_only_look() {
+    let (store, tickets, directory) = new().await;
+    store.close().await;
+    drop(store);
+    let mut looking = Some(super::lock::look(&directory.0));
+    let started = super::lock::take_after(&directory.0, || drop(looking.take()));
+    assert!(started.is_ok() && looking.is_none(), "it waited, and went on");
+    drop(started);
+    let opened = open(&directory, &tickets);
+    let second = super::lock::take_after(&directory.0, || panic!("one that runs is not waited for"));
+    assert!(matches!(second, Err(StoreError::InUse(_))));
+    drop(opened);
 }
 
 #[tokio::test]

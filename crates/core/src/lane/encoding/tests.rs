@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::gate::{Go, Probe};
+use crate::id::DeliveryId;
 use crate::lane::{LastStop, Report, Unavailable};
 use crate::outcome::{Outcome, any_outcome};
 use crate::policy::Concurrency;
@@ -93,9 +94,14 @@ fn lived(policy: &Policy, tries: &[Try], halted: &[String]) -> (LaneState, Now) 
         }
         lane.held = each.held.map(|place| (HoldReason::ALL[place], now.wall - Millis::new(each.elapsed)));
     }
-    lane.halted = (0..).zip(halted).map(|(n, key)| (Line::Key(key.as_str().into()), id(n))).collect();
+    let stands = |(n, key): (u128, &String)| HaltedLine {
+        line: Line::Key(key.as_str().into()),
+        head: id(n),
+        since: (n % 2 == 0).then_some(now.wall),
+    };
+    lane.halted = (0..).zip(halted).map(stands).collect();
     if halted.len() == 1 {
-        lane.halted[0].0 = Line::Whole;
+        lane.halted[0].line = Line::Whole;
     }
     (lane, now)
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Status};
 use tidegate_core::gate::{self, Decision, DestinationStatus, Explanation, Hold, Question};
 use tidegate_core::id::DeliveryId;
-use tidegate_core::lane::{Attempt, LaneState, SavedLane};
-use tidegate_core::order::{Line, Turn};
+use tidegate_core::lane::{Attempt, HaltedLine, LaneState, SavedLane};
+use tidegate_core::order::{Ordering, Turn};
 use tidegate_core::policy::Policy;
 use tidegate_core::quiet::WindowMask;
 use tidegate_core::refill::Wanted;
@@ -136,16 +136,18 @@ impl Lane {
         self.state.held
     }
     /// Everything that holds it now, in the order of the gates: what holds the destination, and quiet windows for some event
-    /// types while something waits for them.
+    /// types while something waits for them, and ordering keys that stand.
     pub fn holds(&self, now: Now) -> Vec<Hold> {
         let mut holds = gate::holds(now, &self.policy, &self.state);
         if !holds.iter().any(|hold| hold.reason() == HoldReason::QuietHours)
             && let Some(until) = self.quiet_for_some_until(now.wall)
         {
             let after = [HoldReason::OrderBlocked, HoldReason::AtCapacity, HoldReason::RateLimited];
-            let later = |hold: &Hold| after.contains(&hold.reason());
-            let place = holds.iter().position(later).unwrap_or(holds.len());
-            holds.insert(place, Hold::QuietForSome { until });
+            insert_before(&mut holds, &after, Hold::QuietForSome { until });
+        }
+        if let (Some(first), Ordering::Key) = (self.halted().first(), self.policy.ordering) {
+            let some = Hold::HaltedForSome { head: first.head, lines: self.halted().len() };
+            insert_before(&mut holds, &[HoldReason::AtCapacity, HoldReason::RateLimited], some);
         }
         holds
     }
@@ -182,10 +184,14 @@ impl Lane {
                 let waiting = self.queue.firsts(None).map(|(group, _)| group.quiet);
                 waiting.filter_map(|mask| self.quiet_since(mask, now.wall)).min()
             }),
-            Hold::Scheduled { .. } | Hold::RetryBackoff { .. } | Hold::OrderBlocked { .. } => noted,
+            Hold::OrderBlocked { .. } | Hold::HaltedForSome { .. } => {
+                let stood = self.halted().first();
+                stood.and_then(|halted| halted.since).or(noted)
+            }
+            Hold::Scheduled { .. } | Hold::RetryBackoff { .. } => noted,
         }
     }
-    /// When the quiet time began that it is.
+    /// When the present quiet time began, if it is quiet now.
     fn quiet_since(&self, mask: WindowMask, now: Timestamp) -> Option<Timestamp> {
         let quiet = &self.policy.quiet;
         let interval = quiet.is_quiet(mask, now).then(|| quiet.intervals(mask, now, 1))?;
@@ -204,7 +210,7 @@ impl Lane {
         self.queue.wanted(self.flights.len() + self.unsaved.len())
     }
     /// The lines that stand: a refill need not bring anything of them.
-    pub fn halted(&self) -> &[(Line, DeliveryId)] {
+    pub fn halted(&self) -> &[HaltedLine] {
         &self.state.halted
     }
 
@@ -228,4 +234,10 @@ impl Lane {
         }
         explanation
     }
+}
+
+/// Puts a hold in its place: before the first of those that come `after` it.
+fn insert_before(holds: &mut Vec<Hold>, after: &[HoldReason], hold: Hold) {
+    let place = holds.iter().position(|other| after.contains(&other.reason()));
+    holds.insert(place.unwrap_or(holds.len()), hold);
 }

@@ -1,6 +1,7 @@
 //! What people want of a lane and of single deliveries.
 
 use tidegate_core::delivery::{Delivery, End, Status, Withdrawn};
+use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::LaneState;
 use tidegate_core::order::{Line, Ordering};
 use tidegate_core::time::Now;
@@ -80,17 +81,28 @@ impl Lane {
         self.state.standing.paused = None;
         self.state.rested(now.wall);
         let halted = std::mem::take(&mut self.state.halted);
-        let blocked = skip_head && halted.is_empty() && self.policy.ordering == Ordering::Fifo;
-        for (line, _) in halted {
-            self.queue.resume(&line);
+        let skips = skip_head && halted.is_empty() && self.policy.ordering == Ordering::Fifo;
+        for stood in halted {
+            self.queue.resume(&stood.line);
         }
-        if let Some(head) = self.queue.head(&Line::Whole).filter(|_| blocked) {
-            let end = End::Cancelled(Withdrawn::ByRequest);
-            if let Some(flight) = self.flights.iter_mut().find(|flight| flight.delivery.id == head) {
+        if let Some(head) = self.queue.head(&Line::Whole).filter(|_| skips) {
+            self.skip(now, head, effects);
+        }
+    }
+
+    /// Withdraws the head of the line if it has failed. One that was never tried, or told to come later, blocks nobody by its
+    /// own fault.
+    fn skip(&mut self, now: Now, head: DeliveryId, effects: &mut Vec<Effect>) {
+        let end = End::Cancelled(Withdrawn::ByRequest);
+        let has_failed = |delivery: &Delivery| delivery.attempts_used > 0;
+        if let Some(flight) = self.flights.iter_mut().find(|flight| flight.delivery.id == head) {
+            if has_failed(&flight.delivery) {
                 flight.cancelled.get_or_insert(end);
-            } else if let Some(delivery) = self.queue.remove(head) {
-                self.end(now, delivery, end, None, effects);
             }
+        } else if self.queue.iter().any(|delivery| delivery.id == head && has_failed(delivery))
+            && let Some(delivery) = self.queue.remove(head)
+        {
+            self.end(now, delivery, end, None, effects);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_engine::dispatcher::Command;
 use utoipa::ToSchema;
 
@@ -22,7 +22,9 @@ type Answer = Result<axum::Json<Data<DestinationView>>, ApiError>;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ResumeBody {
-    /// Where a line stands because a delivery could not be delivered: go on after that one.
+    /// Where all deliveries keep one order (`fifo`) and the first of them has failed and waits for its next attempt: withdraw
+    /// that one (`cancelled`), so that the next may go. One that was never tried is not withdrawn. A line that is halted goes
+    /// on after the one that died in any case.
     skip_head: bool,
 }
 
@@ -41,7 +43,7 @@ pub(super) async fn pause(
     PathText(name): PathText,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
-    command(&app, &caller, &name, "destination.pause", Command::Pause).await
+    command(&app, &caller, &name, ("destination.pause", json!({})), Command::Pause).await
 }
 
 /// Resume a destination: after a pause, or where a line stands. One that is disabled is enabled by `active: true`.
@@ -59,7 +61,9 @@ pub(super) async fn resume(
     PathText(name): PathText,
     OptionalJson(body): OptionalJson<ResumeBody>,
 ) -> Answer {
-    command(&app, &caller, &name, "destination.resume", Command::Resume { skip_head: body.skip_head }).await
+    let ResumeBody { skip_head } = body;
+    let said = if skip_head { json!({"skip_head": true}) } else { json!({}) };
+    command(&app, &caller, &name, ("destination.resume", said), Command::Resume { skip_head }).await
 }
 
 /// Clear breaker, throttle and `unavailable`, and probe at once.
@@ -77,13 +81,20 @@ pub(super) async fn retry_now(
     PathText(name): PathText,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
-    command(&app, &caller, &name, "destination.retry_now", Command::RetryNow).await
+    command(&app, &caller, &name, ("destination.retry_now", json!({})), Command::RetryNow).await
 }
 
-async fn command(app: &App, caller: &Caller, name: &str, action: &str, command: Command) -> Answer {
+/// Carries out a command; the audit log gets the action and what was said with it.
+async fn command(
+    app: &App,
+    caller: &Caller,
+    name: &str,
+    (action, said): (&str, Value),
+    command: Command,
+) -> Answer {
     let entry = find(app, caller, name)?;
     standing::command(app, &entry, command).await?;
-    let line = caller.audit(app, action, entry.row.id, &json!({}));
+    let line = caller.audit(app, action, entry.row.id, &said);
     app.catalogue.change(Vec::new(), Some(line)).await?;
     Ok(ok(view::one(app, &entry).await?))
 }

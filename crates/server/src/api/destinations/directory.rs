@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tidegate_core::gate::{self, Hold};
 use tidegate_core::time::Timestamp;
 use tidegate_store::lane::Of;
 use tidegate_store::stats::Tally;
@@ -244,10 +245,13 @@ async fn look(
     let see = |view: &tidegate_engine::View<'_>, no: DestinationNo| match view.lane(no) {
         None => Look { status: "active", urgency: urgency("active"), inflight: 0, timeout_ms: 0 },
         Some(lane) => {
-            let status = lane.status(view.now).word();
+            let holds = lane.holds(view.now);
+            let status = gate::status(&holds).word();
+            // Some ordering keys stand, and others go: it is active, and a person must look all the same.
+            let asks = if holds.iter().any(Hold::is_for_a_person) { urgency("paused") } else { i64::MAX };
             let timeout = lane.state().timeout(lane.policy(), None);
             let inflight = view.in_flight_of(no);
-            Look { status, urgency: urgency(status), inflight, timeout_ms: timeout.get() }
+            Look { status, urgency: urgency(status).min(asks), inflight, timeout_ms: timeout.get() }
         }
     };
     survey::look_over(app, account, all, see).await

@@ -129,13 +129,13 @@ pub(crate) struct NoticeView {
     #[serde(serialize_with = "as_text")]
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
-    /// What: `circuit_opened`, `circuit_closed`, `throttled`, `disabled`, `timeout_changed` …
+    /// What: `circuit_opened`, `circuit_closed`, `throttled`, `disabled`, `timeout_changed`, `order_halted` …
     kind: String,
     /// A sentence.
     detail: String,
 }
 
-/// What happened to a destination, the newest first: breaker, throttle, timeout, switched off and on.
+/// What happened to a destination, the newest first: breaker, throttle, timeout, halted lines, switched off and on.
 #[utoipa::path(
     get,
     path = "/v1/destinations/{id}/notices",

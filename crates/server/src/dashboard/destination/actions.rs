@@ -1,6 +1,7 @@
 //! What a person may do to a destination: pause, resume, probe, test, rotate its secret, delete it.
 
 use axum::extract::Path;
+use axum::http::Method;
 use maud::{Markup, html};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -19,14 +20,15 @@ pub(super) fn bar(visitor: &Visitor, destination: &Destination) -> Markup {
     }
     let holds = |reason: &str| destination.holds.iter().any(|hold| hold.reason == reason);
     let act = format!("/destinations/{}/do", destination.id);
-    let stands = holds("paused") || holds("disabled") || holds("order_blocked");
+    let (disabled, paused, halted) = (holds("disabled"), holds("paused"), holds("order_blocked"));
     html! {
         div.actions data-live="actions" {
-            @if stands { (ui::action(visitor, &act, "Resume", &[("what", "resume")])) }
-            @else { (ui::action(visitor, &act, "Pause", &[("what", "pause")])) }
-            @if holds("order_blocked") {
-                (ui::action(visitor, &act, "Resume after the one that failed", &[("what", "skip")]))
+            @if disabled { (ui::action(visitor, &act, "Switch on", &[("what", "enable")])) }
+            @if halted && !paused {
+                (ui::action(visitor, &act, "Resume after the one that failed", &[("what", "resume")]))
             }
+            @if paused { (ui::action(visitor, &act, "Resume", &[("what", "resume")])) }
+            @else if !disabled { (ui::action(visitor, &act, "Pause", &[("what", "pause")])) }
             @if holds("circuit_open") || holds("throttled") || holds("unavailable") {
                 (ui::action(visitor, &act, "Retry now", &[("what", "retry")]))
             }
@@ -57,7 +59,10 @@ pub(super) async fn act(Path(id): Path<String>, Posted { visitor, values }: Post
     let result = match values.get("what") {
         "pause" => done(api.post(&format!("{path}/pause"), &empty).await, "paused"),
         "resume" => done(api.post(&format!("{path}/resume"), &empty).await, "resumed"),
-        "skip" => done(api.post(&format!("{path}/resume"), &json!({"skip_head": true})).await, "resumed"),
+        "enable" => {
+            let body = json!({"active": true});
+            api.change(Method::PATCH, &path, &body, None).await.map(|_| "enabled")
+        }
         "retry" => done(api.post(&format!("{path}/retry-now"), &empty).await, "probing"),
         "delete" if values.is_on("sure") => api.delete(&path).await.map(|()| "deleted"),
         _ => Ok("unchanged"),

@@ -111,7 +111,8 @@ pub(super) fn table(clock: &Clock, destination: &Destination) -> Markup {
 /// What opens a gate that no time opens.
 fn opener(reason: &str) -> &'static str {
     match reason {
-        "paused" | "disabled" => "when somebody resumes it",
+        "disabled" => "when somebody switches it on",
+        "paused" => "when somebody resumes it",
         "order_blocked" => "when the one before is over, or somebody resumes it",
         "at_capacity" => "when one in flight ends",
         "circuit_open" | "throttled" | "unavailable" => "when its probe succeeds",

@@ -94,8 +94,8 @@
     if (now.length === next.length) now.forEach((one, place) => { next[place].open = one.open; });
   };
 
-  const KINDS = ["delivery", "circuit_opened", "circuit_closed", "throttled", "timeout_changed", "paused", "resumed",
-    "disabled", "enabled", "account_paused", "account_resumed", "missed"];
+  const KINDS = ["delivery", "circuit_opened", "circuit_closed", "throttled", "timeout_changed", "order_halted",
+    "paused", "resumed", "disabled", "enabled", "account_paused", "account_resumed", "missed"];
   let source = null;
 
   function follow() {
