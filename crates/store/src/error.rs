@@ -15,7 +15,7 @@ pub enum StoreError {
     Unavailable(String),
     /// The disk or the file is broken: stop, and recover by opening it again.
     #[error(
-        "the store is broken ({0}): the process must leave and open it again; nothing acknowledged is lost"
+        "the store is broken ({0}): the process must leave and open it again; what was acknowledged is in the file"
     )]
     Broken(String),
     /// What was to be written cannot be stored as it is: a fault of ours. Nothing of it was written, all else goes on.

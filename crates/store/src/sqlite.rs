@@ -4,8 +4,10 @@
 
 mod connection;
 mod failure;
+mod inspect;
 mod intern;
 mod lock;
+mod marker;
 mod migrate;
 pub mod open;
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod writer;
 pub use crate::open::Opened;
 pub(crate) use connection::cell;
 pub(crate) use failure::of_read;
+pub use inspect::{Inspection, inspect};
 pub use open::Options;
 pub(crate) use sql::{ATTEMPTS_UNFILED, COUNT_ATTEMPTS_UNFILED};
 pub(crate) use transfer::Origin;

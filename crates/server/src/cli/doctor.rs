@@ -53,8 +53,9 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<Ended> {
         }
     };
     let mut findings = vec![Finding::well("configuration", "every setting can be read")];
-    findings.extend(checks::all(&config));
-    findings.push(server::check(&config));
+    let (found, in_use) = checks::all(&config);
+    findings.extend(found);
+    findings.push(server::check(&config, in_use));
     say(&show(&findings))?;
     let wrong = findings.iter().any(|finding| matches!(finding.mend, Mend::Needed(_)));
     Ok(if wrong { Ended::DoesNotHold } else { Ended::Well })

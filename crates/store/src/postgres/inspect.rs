@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::link::Link;
-use super::{migrate, open, sql};
+use super::transfer::mark;
+use super::{migrate, open, shared_work, sql};
 use crate::StoreError;
 use crate::writer::now;
 
@@ -22,6 +23,8 @@ pub struct Inspection {
     pub round_trip: Duration,
     /// The version of the schema, if there is one, and the newest that this binary knows.
     pub schema: (Option<i64>, i64),
+    /// The fingerprint of the key that all servers seal secrets with, if one has come by.
+    pub key_fingerprint: Option<String>,
 }
 
 /// Looks at a database. Blocks until that is done.
@@ -37,5 +40,8 @@ pub fn inspect(url: &str) -> Result<Inspection, StoreError> {
     }
     trips.sort_unstable();
     let schema = migrate::versions(&link)?;
-    Ok(Inspection { version: version / 10_000, risks, round_trip: trips[TRIPS / 2], schema })
+    let key = if schema.0.is_some() { mark(&link, shared_work::KEY_FINGERPRINT)? } else { None };
+    let key_fingerprint = key.as_deref().and_then(shared_work::key_of_mark);
+    let round_trip = trips[TRIPS / 2];
+    Ok(Inspection { version: version / 10_000, risks, round_trip, schema, key_fingerprint })
 }

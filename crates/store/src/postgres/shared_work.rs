@@ -52,6 +52,12 @@ pub(crate) fn key_mark(fingerprint: &[u8]) -> String {
     fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The fingerprint that such a mark was made of.
+pub(super) fn key_of_mark(mark: &str) -> Option<String> {
+    let bytes = mark.as_bytes().chunks(2).map(|two| u8::from_str_radix(str::from_utf8(two).ok()?, 16).ok());
+    String::from_utf8(bytes.collect::<Option<_>>()?).ok()
+}
+
 /// Whether all nodes agree on this value: the first one that comes decides.
 pub(crate) fn agreed(source: &Source, name: &str, value: &str) -> Result<bool> {
     all(source, sql::ADD_MARK, params![name, value], |_| Ok(()))?;

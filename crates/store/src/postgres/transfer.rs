@@ -54,7 +54,8 @@ pub(super) fn is_unfinished(link: &Link) -> Result<bool, Failure> {
     Ok(mark(link, UNDER_WAY)?.is_some())
 }
 
-fn mark(link: &Link, name: &str) -> Result<Option<String>, Failure> {
+/// One of the single texts that all nodes have in common.
+pub(super) fn mark(link: &Link, name: &str) -> Result<Option<String>, Failure> {
     let found = link.ask(sql::GET_MARK, typed(params![name]))?.rows;
     Ok(found.first().map(|row| row.get(0)))
 }

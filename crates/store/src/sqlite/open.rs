@@ -9,7 +9,7 @@ use tidegate_core::lane::LastStop;
 
 use super::connection::{self, Use};
 use super::failure::of_read;
-use super::{lock, migrate, sql, writer};
+use super::{lock, marker, migrate, sql, writer};
 use crate::counts::Counts;
 use crate::lane::StoredLane;
 use crate::open::{Loaded, Opened, Threads};
@@ -42,6 +42,8 @@ impl Store {
         let path = data_dir.join(NAME);
         refuse_strange_files(&path)?;
         let (connection, loaded) = load_all(&path).map_err(|error| unusable(&data_dir, error))?;
+        marker::put(&data_dir)
+            .map_err(|error| StoreError::Unusable { path: data_dir.clone(), reason: error.to_string() })?;
         let read = || connection::open(&path, Use::Read).map(Source::Sqlite);
         let readers = (0..readers.max(1)).map(|_| Ok([read()?, read()?]));
         let readers = readers.collect::<rusqlite::Result<Vec<_>>>().map_err(of_read)?;
@@ -58,6 +60,14 @@ impl Store {
 fn load_all(path: &Path) -> Result<(Connection, Loaded), StoreError> {
     let mut connection = connection::open(path, Use::Write).map_err(of_read)?;
     migrate::run(&mut connection)?;
+    let (connection, loaded) = read_all(connection)?;
+    connection.execute(sql::SET_META, ("clean_stop", 0)).map_err(of_read)?;
+    connection::keep_log_on_close(&connection, false).map_err(of_read)?;
+    Ok((connection, loaded))
+}
+
+/// Reads what a start needs, and so finds out whether it can be read.
+pub(super) fn read_all(connection: Connection) -> Result<(Connection, Loaded), StoreError> {
     check(&connection).map_err(of_read)?;
     let (lanes, mut counts) = lanes(&connection)?;
     let jobs = all_of(&connection, sql::RUNNING_JOBS, params![], |row| load::job(row).map(|(_, job)| job))?;
@@ -67,8 +77,6 @@ fn load_all(path: &Path) -> Result<(Connection, Loaded), StoreError> {
     counts.sequence = load::meta(&source, "sequence")?;
     let loaded = Loaded::read(&source, last_stop, (lanes, counts), jobs)?;
     let Source::Sqlite(connection) = source else { unreachable!("it was put there above") };
-    connection.execute(sql::SET_META, ("clean_stop", 0)).map_err(of_read)?;
-    connection::keep_log_on_close(&connection, false).map_err(of_read)?;
     Ok((connection, loaded))
 }
 
@@ -88,12 +96,13 @@ fn lanes(connection: &Connection) -> Result<(Vec<StoredLane>, Counts), StoreErro
 }
 
 /// A file that cannot be read at start is named, and left as it is.
-fn unusable(data_dir: &Path, error: StoreError) -> StoreError {
+pub(super) fn unusable(data_dir: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Broken(text) | StoreError::Refused(text) => {
             let reason = format!(
-                "{NAME} cannot be read ({text}); nothing was changed: restore it from a backup, or move it away to start \
-                 with an empty store"
+                "{NAME} cannot be read ({text}); nothing was changed: restore it from a backup, or move it and {} away to \
+                 start with an empty store",
+                marker::NAME
             );
             StoreError::Unusable { path: data_dir.to_owned(), reason }
         }
@@ -101,31 +110,44 @@ fn unusable(data_dir: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// A log without its file, or a file that is shorter than it says: somebody took it away, or cut it. Starting anew, or with
-/// what is left, would hide that.
+/// No file where there was one, a log without its file, or a file that is shorter than it says: somebody took it away, or cut
+/// it. Starting anew, or with what is left, would hide that.
 pub(super) fn refuse_strange_files(path: &Path) -> Result<(), StoreError> {
-    let length = |suffix: &str| {
-        let mut name = path.to_owned().into_os_string();
-        name.push(suffix);
-        std::fs::metadata(name).map_or(0, |file| file.len())
-    };
-    let (file, log) = (length(""), length("-wal"));
+    let data_dir = path.parent().unwrap_or(path);
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let (file, log) = (length(path), length(&log_of(path)));
     let reason = match (file, log) {
         (0, 1..) => format!("{NAME} is missing or empty, but its log {NAME}-wal is there"),
+        (0, 0) if marker::is_there(data_dir) => {
+            format!("{NAME} is missing or empty, but {} says that there was one", marker::NAME)
+        }
         // While there is a log, the file may be behind what its header says.
         (1.., 0) if stated_length(path).is_some_and(|stated| stated > file) => {
             format!("{NAME} has {file} bytes and says that it has more: it was cut short")
         }
         _ => return Ok(()),
     };
-    let reason = format!("{reason}; put the file back, or move both away to start with an empty store");
-    Err(StoreError::Unusable { path: path.parent().unwrap_or(path).to_owned(), reason })
+    let reason = format!(
+        "{reason}; put the file back (from a backup, if need be), or move it, its log and {} away to start with an empty store",
+        marker::NAME
+    );
+    Err(StoreError::Unusable { path: data_dir.to_owned(), reason })
 }
 
-/// How long the file is by its own header, if that says so: pages and their size, where both counters agree.
+/// The log of a file.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push("-wal");
+    name.into()
+}
+
+/// How long the file is by its own header, if it is SQLite's and says so: pages and their size, where both counters agree.
 fn stated_length(path: &Path) -> Option<u64> {
     let mut header = [0; 100];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
+    if !header.starts_with(b"SQLite format 3\0") {
+        return None;
+    }
     let number = |at: usize| header[at..at + 4].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
     let page = match u64::from(header[16]) << 8 | u64::from(header[17]) {
         1 => 65_536,

@@ -1,17 +1,17 @@
 //! The looks that need no running server.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
-use tidegate_store::postgres;
+use tidegate_store::{StoreError, postgres, sqlite};
 
 use super::Finding;
 use crate::config::Config;
+use crate::secrets::{Secrets, SecretsError};
 
 /// Below this there is no room for a busy day.
 const LITTLE_ROOM: u64 = 1 << 30;
@@ -27,18 +27,25 @@ const SYNCS: usize = 9;
 const FEW_FILES: u64 = 4_096;
 /// A clock before this was never set: no build is older.
 const EARLIEST: u64 = 1_767_225_600; // 2026-01-01
-/// Where SQLite keeps the version of the schema: `user_version` in the header of the file.
-const SCHEMA_OFFSET: u64 = 60;
 
-pub(super) fn all(config: &Config) -> Vec<Finding> {
+/// What was found, and whether a process has the data directory, where everything is kept there.
+pub(super) fn all(config: &Config) -> (Vec<Finding>, Option<bool>) {
     let mut findings = vec![clock(), time_zones(), files()];
     findings.extend(directory(&config.data_dir));
-    match &config.database_url {
-        None => findings.push(schema(&config.data_dir)),
-        Some(url) => findings.extend(database(url.reveal())),
-    }
-    findings.push(key(config));
-    findings
+    let (sealed, in_use) = match &config.database_url {
+        None => {
+            let (finding, sealed, in_use) = store(&config.data_dir);
+            findings.push(finding);
+            (sealed, in_use)
+        }
+        Some(url) => {
+            let (found, sealed) = database(url.reveal());
+            findings.extend(found);
+            (sealed, None)
+        }
+    };
+    findings.push(key(config, &sealed));
+    (findings, in_use)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the clock itself is what is looked at")]
@@ -103,6 +110,10 @@ fn directory(path: &Path) -> Vec<Finding> {
         return vec![Finding::well("data directory", seen), room(parent)];
     }
     match sync_time(path) {
+        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            let mend = "free some space: a server that runs answers 503 until then, and goes on by itself";
+            vec![Finding::wrong("data directory", format!("{shown}: {error}"), mend), room(path)]
+        }
         Err(error) => vec![Finding::wrong(
             "data directory",
             format!("{shown}: {error}"),
@@ -161,13 +172,23 @@ fn room(path: &Path) -> Finding {
     }
 }
 
+/// What is sealed with the key for secrets.
+enum Sealed {
+    /// Nothing yet.
+    Nothing,
+    /// Something, under keys with these fingerprints: one, if all is well.
+    Under(Vec<String>),
+    /// The store could not be looked into.
+    Unknown,
+}
+
 /// Asks the database what a server would ask it, and changes nothing.
-fn database(url: &str) -> Vec<Finding> {
+fn database(url: &str) -> (Vec<Finding>, Sealed) {
     let found = match postgres::inspect(url) {
         Ok(found) => found,
         Err(error) => {
             let mend = "correct --database-url, or start the database and let this machine in (pg_hba.conf)";
-            return vec![Finding::wrong("database", error.to_string(), mend)];
+            return (vec![Finding::wrong("database", error.to_string(), mend)], Sealed::Unknown);
         }
     };
     let seen = format!("PostgreSQL {}, a question takes about {:.1?}", found.version, found.round_trip);
@@ -190,63 +211,90 @@ fn database(url: &str) -> Vec<Finding> {
         }
         (Some(there), _) => Finding::well("store", format!("schema {there}")),
     });
-    findings
+    (findings, Sealed::under(found.key_fingerprint.into_iter().collect()))
 }
 
-/// Reads the version out of the file, without opening the store: a server may be using it.
-fn schema(data_dir: &Path) -> Finding {
-    let found = fs::read_dir(data_dir).ok().and_then(|entries| {
-        let mut files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        files
-            .find(|path| path.extension().is_some_and(|extension| extension == "db" || extension == "sqlite"))
-    });
-    let Some(path) = found else { return Finding::well("store", "none yet: the first start makes it") };
-    let read = || -> std::io::Result<u32> {
-        let mut file = File::open(&path)?;
-        let mut bytes = [0; 4];
-        file.seek(SeekFrom::Start(SCHEMA_OFFSET))?;
-        file.read_exact(&mut bytes)?;
-        Ok(u32::from_be_bytes(bytes))
-    };
-    match read() {
-        Ok(version) => Finding::well("store", format!("{}, schema {version}", path.display())),
-        Err(error) => Finding::wrong(
-            "store",
-            format!("{}: {error}", path.display()),
-            "restore it from a backup, or let this user read it",
-        ),
-    }
-}
-
-fn key(config: &Config) -> Finding {
-    if std::env::var_os("TIDEGATE_SECRET_KEY").is_some() {
-        return Finding::well("key for secrets", "TIDEGATE_SECRET_KEY is set");
-    }
-    let path = config.key_file();
-    match fs::metadata(&path) {
-        Err(_) if config.secret_key_file.is_none() => {
-            Finding::well("key for secrets", "none yet: the first start makes it")
+/// Looks at the store as a start would, and changes nothing: a server may be using it. Says also what is sealed in it, and
+/// whether a process has the directory.
+fn store(data_dir: &Path) -> (Finding, Sealed, Option<bool>) {
+    let found = match sqlite::inspect(data_dir) {
+        Ok(found) => found,
+        Err(error) => {
+            let mend = match &error {
+                StoreError::Newer { .. } => "use the newer binary that made it",
+                _ => "no server starts with it as it is: mend what is said here; a start loses nothing",
+            };
+            return (Finding::wrong("store", error.to_string(), mend), Sealed::Unknown, None);
         }
-        Err(error) => Finding::wrong(
-            "key for secrets",
-            format!("{}: {error}", path.display()),
-            "correct secret_key_file",
-        ),
-        Ok(metadata) if metadata.permissions().mode() & 0o077 != 0 => Finding::wrong(
-            "key for secrets",
-            format!("{} can be read by others", path.display()),
-            format!("chmod 600 {}", path.display()),
-        ),
-        Ok(_) => match crate::secrets::Secrets::from_file(&path, false) {
-            Ok(secrets) => Finding::well(
-                "key for secrets",
-                format!("{}, fingerprint {}", path.display(), secrets.fingerprint()),
-            ),
-            Err(error) => Finding::wrong(
-                "key for secrets",
-                error.to_string(),
-                "restore the key from a backup: without it no secret can be read",
-            ),
+    };
+    let Some(contents) = found.contents else {
+        let finding = Finding::well("store", "none yet: the first start makes it");
+        return (finding, Sealed::Nothing, Some(found.in_use));
+    };
+    let looked = if contents.read_whole { "every page is whole" } else { "what a start reads is whole" };
+    let seen = match contents.schema {
+        (there, known) if there < known => format!("schema {there}: the next start brings it to {known}"),
+        (there, _) => format!("schema {there}, {looked}"),
+    };
+    let keys = |sealed: Vec<Vec<u8>>| {
+        Sealed::under(sealed.iter().filter_map(|one| Secrets::fingerprint_of(one)).collect())
+    };
+    (Finding::well("store", seen), contents.sealed.map_or(Sealed::Unknown, keys), Some(found.in_use))
+}
+
+/// The key, and whether it is the one that secrets are sealed with.
+fn key(config: &Config, sealed: &Sealed) -> Finding {
+    const ABOUT: &str = "key for secrets";
+    let path = config.key_file();
+    let key = match std::env::var("TIDEGATE_SECRET_KEY") {
+        Ok(text) => {
+            let key = Secrets::from_text(&zeroize::Zeroizing::new(text), "TIDEGATE_SECRET_KEY");
+            key.map(|key| ("TIDEGATE_SECRET_KEY".to_owned(), key))
+        }
+        Err(_) => Secrets::from_file(&path, false).map(|key| (path.display().to_string(), key)),
+    };
+    let restore =
+        "start with the key that they were sealed with; without it none can be read, and no server starts";
+    match key {
+        Ok((place, key)) => match sealed.other_than(&key) {
+            None => Finding::well(ABOUT, format!("{place}, fingerprint {}", key.fingerprint())),
+            Some(stored) => {
+                let (stored, given) = (stored.to_owned(), key.fingerprint());
+                Finding::wrong(
+                    ABOUT,
+                    format!("{place}: {}", SecretsError::OtherKey { stored, given }),
+                    restore,
+                )
+            }
         },
+        Err(SecretsError::File { error, .. }) if error.kind() == ErrorKind::NotFound => {
+            let gone = format!("{} is not there", path.display());
+            match sealed {
+                Sealed::Nothing => Finding::well(ABOUT, format!("{gone}: the first start makes it")),
+                Sealed::Under(keys) => {
+                    let seen = format!("{gone}; secrets in the store are under key {}", keys.join(", "));
+                    Finding::wrong(ABOUT, seen, restore)
+                }
+                Sealed::Unknown => Finding::better(
+                    ABOUT,
+                    format!("{gone}, and whether the store needs it could not be seen"),
+                    "mend what is wrong with the store, and look again",
+                ),
+            }
+        }
+        Err(error) => Finding::wrong(ABOUT, error.to_string(), "mend it, or restore the key from a backup"),
+    }
+}
+
+impl Sealed {
+    fn under(mut keys: Vec<String>) -> Self {
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.is_empty() { Self::Nothing } else { Self::Under(keys) }
+    }
+    /// The key under which something is sealed that is not `key`.
+    fn other_than(&self, key: &Secrets) -> Option<&str> {
+        let Self::Under(keys) = self else { return None };
+        keys.iter().map(String::as_str).find(|stored| *stored != key.fingerprint())
     }
 }

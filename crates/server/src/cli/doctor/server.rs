@@ -10,9 +10,18 @@ use crate::config::Config;
 /// A server on this machine answers faster.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) fn check(config: &Config) -> Finding {
+/// `in_use` says whether a process has the data directory, where that is known.
+pub(super) fn check(config: &Config, in_use: Option<bool>) -> Finding {
     let address = config.listen;
+    let directory = config.data_dir.display();
     match TcpListener::bind(address) {
+        Ok(_) if in_use == Some(true) => {
+            return Finding::better(
+                "server",
+                format!("{directory} is in use by a process, but nobody listens on {address}"),
+                "give this command the settings of that server (--listen, or the same file and environment)",
+            );
+        }
         Ok(_) => return Finding::well("server", format!("not running; {address} is free")),
         Err(error) if error.kind() != std::io::ErrorKind::AddrInUse => {
             return Finding::wrong(
@@ -24,6 +33,11 @@ pub(super) fn check(config: &Config) -> Finding {
         Err(_) => {}
     }
     match ask(config) {
+        Ok(answer) if answer.starts_with("HTTP/1.1 200") && in_use == Some(false) => Finding::better(
+            "server",
+            format!("running and ready on {address}, but not with {directory}"),
+            "give this command the settings of that server (--data-dir, or the same file and environment)",
+        ),
         Ok(answer) if answer.starts_with("HTTP/1.1 200") => {
             Finding::well("server", format!("running and ready on {address}"))
         }
