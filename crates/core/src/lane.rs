@@ -427,7 +427,7 @@ impl LaneState {
     /// A person says: try now. Clears breaker, throttle and `unavailable`; one probe goes first.
     pub fn retry_now(&mut self, now: Timestamp) {
         self.breaker.retry_now(now);
-        self.throttle.clear();
+        self.throttle.retry_now(now);
         self.unavailable = None;
     }
 }

@@ -180,9 +180,11 @@ impl Bucket {
         Self { level: i64::try_from(level).expect("between the least and a full bucket"), at: now.mono }
     }
 
-    /// After a crash: takes off the starts that may have happened since the bucket was stored.
+    /// After a crash: takes off the starts that may have happened since the bucket was stored. Each took a token that was
+    /// there, so they cannot have left less than none.
     pub fn forfeit(&mut self, quota: &Quota, starts: u32) {
-        self.level = self.level.saturating_sub(i64::from(starts) * quota.period);
+        let left = self.level.saturating_sub(i64::from(starts) * quota.period);
+        self.level = left.max(self.level.min(0));
     }
 
     fn level_at(&self, quota: &Quota, now: Mono) -> i64 {

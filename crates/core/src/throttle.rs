@@ -148,10 +148,13 @@ impl Throttle {
         }
     }
 
-    /// A person says: try now.
-    pub const fn clear(&mut self) {
-        self.phase = Phase::Clear;
-        self.generation = self.generation.wrapping_add(1);
+    /// A person says: try now. The wait is over, and one probe goes first; attempts that started before say nothing of it.
+    pub const fn retry_now(&mut self, now: Timestamp) {
+        if let Phase::Shut { until, probe, .. } = &mut self.phase {
+            *until = now;
+            *probe = Probe::Due;
+            self.generation = self.generation.wrapping_add(1);
+        }
     }
 
     /// For the store: the wait and the count. The probe and the generation belong to the process.
@@ -233,6 +236,23 @@ mod tests {
         throttle.probe_started();
         throttle.ended_otherwise(throttle.generation());
         assert_eq!((throttle.gate(at(60)), throttle.episodes()), (ThrottleGate::Open, 1));
+    }
+
+    #[test]
+    fn a_person_sends_a_probe_at_once_and_only_its_answer_counts() {
+        let mut throttle = Throttle::default();
+        throttle.retry_now(at(0));
+        assert_eq!((throttle.gate(at(0)), throttle.generation()), (ThrottleGate::Open, 0), "nothing to clear");
+        throttle.rate_limited(at(0), 0, Some(Millis::seconds(600)));
+        let before = throttle.generation();
+        throttle.probe_started();
+        throttle.retry_now(at(5));
+        assert_eq!(throttle.gate(at(5)), ThrottleGate::ForProbe);
+        throttle.probe_started();
+        throttle.succeeded(before);
+        assert_eq!(throttle.gate(at(5)), ThrottleGate::AwaitsProbe, "the answer of an earlier one");
+        throttle.succeeded(throttle.generation());
+        assert_eq!((throttle.gate(at(5)), throttle.episodes()), (ThrottleGate::Open, 0));
     }
 
     proptest! {

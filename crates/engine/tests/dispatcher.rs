@@ -501,11 +501,31 @@ fn failing_destinations_hold_at_most_a_quarter_of_the_node() {
             node.publish(*lane);
         }
     }
-    assert_eq!(node.dispatcher.in_flight_of_suspects(), 10);
-    let healthy = node.lane(wide());
+    assert_eq!(node.dispatcher.in_flight_of_suspects(), 8, "a part of the quarter is left to new ones");
+    let [works, new, hangs, waits] = [0; 4].map(|_| node.lane(wide()));
     node.sent.clear();
-    let id = node.publish(healthy);
+    let id = node.publish(new);
     assert_eq!(node.take_sent(), [id]);
+    node.answer(new, id, OK);
+    for lane in [hangs, hangs, waits] {
+        node.publish(lane);
+    }
+    let id = node.publish(works);
+    assert_eq!(
+        (node.dispatcher.in_flight(), node.take_sent().contains(&id)),
+        (10, false),
+        "a quarter of the node"
+    );
+    node.pass(1_000);
+    assert_eq!(
+        node.dispatcher.in_flight_of_suspects(),
+        10,
+        "new ones that hang are known now, and it stays a quarter"
+    );
+    for _ in 0..30 {
+        node.publish(new);
+    }
+    assert!(node.dispatcher.in_flight() > 10, "one that works has all the rest");
 }
 
 #[test]
@@ -544,4 +564,48 @@ fn nothing_that_waits_is_forgotten_when_it_waits_for_its_own_time() {
     assert_eq!(node.take_sent(), []);
     node.pass(1);
     assert_eq!(node.take_sent(), [id]);
+}
+
+/// Goal: whoever asks why something waits is told of the first gate that is closed then, also after another one has opened.
+#[test]
+fn the_hold_log_names_each_gate_for_as_long_as_it_is_the_first() {
+    let mut node = Node::new(10);
+    let lane = node.lane(Policy::default());
+    for _ in 0..3 {
+        let id = node.publish(lane);
+        node.answer(lane, id, OK);
+    }
+    let (a, b) = (node.publish(lane), node.publish(lane));
+    node.answer(lane, a, Outcome::Unavailable { retry_after: Millis::seconds(9) });
+    node.answer(lane, b, Outcome::RateLimited { retry_after: Some(Millis::seconds(4)) });
+    node.holds.clear();
+    node.take_sent();
+    while node.take_sent().is_empty() {
+        let wake = node.dispatcher.next_wake().expect("it wakes by itself");
+        node.pass((wake - node.now.wall).get().max(1));
+    }
+    let told = [(HoldReason::Throttled, Millis::seconds(4)), (HoldReason::Unavailable, Millis::seconds(5))];
+    assert_eq!(node.holds, told);
+}
+
+#[test]
+fn one_of_sixteen_starts_is_the_longest_waiting_whatever_its_publisher_says() {
+    let mut node = Node::new(10);
+    let lane = node.lane(one_at_a_time());
+    let mut out = node.publish(lane);
+    let bulk = node.publish_as(lane, |event| event.priority = Priority::BULK);
+    let long_ago = node.now.wall - Millis::hours(1);
+    for _ in 0..40 {
+        node.publish_as(lane, |event| {
+            (event.priority, event.occurred_at) = (Priority::CRITICAL, Some(long_ago))
+        });
+    }
+    node.take_sent();
+    let mut starts = 0;
+    while out != bulk {
+        node.answer(lane, out, OK);
+        out = node.take_sent()[0];
+        starts += 1;
+        assert!(starts <= 16, "the bulk one starves");
+    }
 }

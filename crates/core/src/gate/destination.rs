@@ -128,7 +128,9 @@ pub fn estimate(
     let then = now.mono + (opens - now.wall);
     let tokens = lane.tokens_wait(policy, then, ahead.saturating_add(1)).unwrap_or(Millis::ZERO);
     let before = ahead.saturating_add(u64::from(lane.in_flight));
-    let turns = i64::try_from(before / u64::from(policy.max_concurrency.get())).unwrap_or(i64::MAX);
+    let turns = before / u64::from(policy.max_concurrency.get());
+    // While the ramp is low, fewer slots than that are there: then one at least must come free.
+    let turns = i64::try_from(turns.max(lane.full(policy).is_some().into())).unwrap_or(i64::MAX);
     let slots = exchange.scaled(turns, 1);
     opens + tokens.max(slots)
 }

@@ -398,17 +398,16 @@ fn a_restored_lane_is_one_of_the_policy_of_now() {
         Some(RateLimit { quota: Quota::new(max, Per::Minute, Some(1)).unwrap(), mode: RateMode::Fixed })
     };
     let (old, new) = (Policy::default(), Policy { rate_limit: limit(60), ..Policy::default() });
+    let thirty = Quota::new(60, Per::Minute, Some(30)).unwrap();
+    let burst = Some(RateLimit { quota: thirty, mode: RateMode::Fixed });
     let restored = LaneState::new(&old, now(0)).save(&old, now(0)).restore(&new, now(0), LastStop::Clean);
     assert_eq!(restored.tokens(now(0).mono), Some(1), "a limit set meanwhile holds");
     let restored = LaneState::new(&new, now(0)).save(&new, now(0)).restore(&old, now(0), LastStop::Clean);
     assert_eq!(restored.tokens(now(0).mono), None, "a limit taken away does not");
-    let wide = Policy { max_concurrency: Concurrency::new(20).unwrap(), ..new.clone() };
-    let restored = LaneState::new(&wide, now(0)).save(&wide, now(0)).restore(&new, now(0), LastStop::Crash);
-    assert_eq!(
-        restored.token_wait(&new, now(0).mono),
-        Some(Millis::seconds(20)),
-        "all that may have been out are forgone"
-    );
+    let few = Policy { rate_limit: burst, ..Policy::default() };
+    let many = Policy { max_concurrency: Concurrency::new(20).unwrap(), ..few.clone() };
+    let restored = LaneState::new(&many, now(0)).save(&many, now(0)).restore(&few, now(0), LastStop::Crash);
+    assert_eq!(restored.tokens(now(0).mono), Some(10), "all that may have been out are forgone");
 }
 
 /// Anything that can happen to a lane, in any order.

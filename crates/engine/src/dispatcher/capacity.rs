@@ -1,8 +1,8 @@
 //! The node's slots, and how many of them go to lanes that are likely to keep them long.
 //!
 //! A slot in the hands of a hanging destination is lost for as long as its timeout lasts. So lanes whose last attempt
-//! did not succeed, or that hang, together hold at most a quarter of the slots; these and new lanes together at most a half.
-//! The rest always belongs to lanes whose last attempt succeeded.
+//! did not succeed, or that hang, and lanes without a past together hold at most a quarter of the slots; a part of that is for
+//! new lanes alone. The rest always belongs to lanes whose last attempt succeeded.
 
 use std::collections::VecDeque;
 
@@ -65,11 +65,18 @@ impl Capacity {
             && self.in_flight() < self.slots
             && match trust {
                 Trust::Proven => true,
-                Trust::Unproven => unproven + suspect < (self.slots / 2).max(1),
-                Trust::Suspect => {
-                    suspect < (self.slots / 4).max(1) && unproven + suspect < (self.slots / 2).max(1)
-                }
+                Trust::Unproven => unproven + suspect < self.doubtful(),
+                Trust::Suspect => unproven + suspect < self.doubtful() && suspect < self.known_doubtful(),
             }
+    }
+
+    /// Slots for lanes that may hang.
+    fn doubtful(&self) -> u32 {
+        (self.slots / 4).max(1)
+    }
+    /// Those of them for lanes that have failed or hang: not all, so that a new one, which may be well, finds a slot.
+    fn known_doubtful(&self) -> u32 {
+        self.doubtful() - self.doubtful() / 4
     }
 
     /// A lane that held `before.1` slots under the trust `before.0` now holds `after.1` under `after.0`.

@@ -28,7 +28,7 @@ impl Lane {
     /// The delivery that goes next: the most urgent, then the earliest; now and then the longest waiting; for a probe
     /// the longest waiting that was not the last probe.
     pub(super) fn choose(&mut self, now: Now) -> Result<Candidate, Blocked> {
-        let mut best: Option<(Candidate, Place, u8)> = None;
+        let mut best: Option<(Candidate, (u8, Option<u64>, Place))> = None;
         let mut blocked = Blocked::default();
         let oldest_turn = self.mark.starts % u64::from(limits::STARTS_PER_OLDEST)
             == u64::from(limits::STARTS_PER_OLDEST) - 1;
@@ -38,13 +38,15 @@ impl Lane {
             }
             match self.decide(now, group, delivery) {
                 Decision::Go(go) => {
-                    let urgency = if oldest_turn || go.probe.is_some() { 0 } else { group.priority.get() };
-                    if best
-                        .as_ref()
-                        .is_none_or(|(_, place, level)| (urgency, delivery.place) < (*level, *place))
-                    {
-                        best =
-                            Some((Candidate { group, place: delivery.place, go }, delivery.place, urgency));
+                    let place = delivery.place;
+                    // Who has waited longest is told by the acceptance: when it occurred is for its publisher to say.
+                    let rank = match go.probe {
+                        Some(_) => (0, None, place),
+                        None if oldest_turn => (0, Some(place.sequence), place),
+                        None => (group.priority.get(), None, place),
+                    };
+                    if best.as_ref().is_none_or(|(_, first)| rank < *first) {
+                        best = Some((Candidate { group, place, go }, rank));
                     }
                 }
                 Decision::Wait(wait) => {
@@ -52,7 +54,9 @@ impl Lane {
                         self.slots_denied += u64::from(blocked.hold.is_none());
                     }
                     blocked.hold.get_or_insert(wait.hold);
-                    blocked.until = [blocked.until, wait.until].into_iter().flatten().min();
+                    // When its first hold ends it may be another that keeps it: whoever asks is told of that one.
+                    let ends = [blocked.until, wait.until, wait.hold.until()];
+                    blocked.until = ends.into_iter().flatten().min();
                 }
                 // Ended by the clock between two looks: the next look takes it away.
                 Decision::Finish(_) | Decision::Nothing => blocked.until = Some(now.wall),
