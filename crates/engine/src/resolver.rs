@@ -37,15 +37,12 @@ pub enum ResolveFault {
     /// The name has no address.
     #[error("name not found")]
     NameNotFound,
-    /// No verdict could be had from the name servers.
+    /// No verdict could be had from the name servers, or none by the deadline.
     #[error("no answer from the name server")]
     ResolverDown,
     /// At least one of the addresses may not be dialled.
     #[error("address not allowed")]
     Blocked,
-    /// The deadline passed first.
-    #[error("no answer in time")]
-    Timeout,
 }
 
 /// The name servers could not be set up.
@@ -91,7 +88,9 @@ impl Resolver {
             Host::Name(name) => match timeout_at(deadline, self.names.lookup_ip(name.as_str())).await {
                 Ok(Ok(answer)) => answer.iter().collect(),
                 Ok(Err(error)) => return Err(fault_of(&error)),
-                Err(_) => return Err(ResolveFault::Timeout),
+                // Whoever is to be dialled has not been asked anything yet: however short its time is, this silence is not
+                // its own.
+                Err(_) => return Err(ResolveFault::ResolverDown),
             },
         };
         if found.is_empty() {

@@ -77,7 +77,6 @@ impl Connector {
                 ResolveFault::Blocked => Fault::Blocked,
                 ResolveFault::NameNotFound => Fault::Network(NetworkFault::NameNotFound),
                 ResolveFault::ResolverDown => Fault::Network(NetworkFault::ResolverDown),
-                ResolveFault::Timeout => Fault::Timeout,
             })?;
         let addresses: Vec<_> = addresses.into_iter().map(|ip| SocketAddr::new(ip, target.port())).collect();
         if addresses.iter().any(|address| self.is_own(*address)) {

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use tidegate_core::dial::{Guard, Host};
-use tidegate_core::outcome::{NetworkFault, Outcome};
+use tidegate_core::outcome::{Bearing, NetworkFault, Outcome};
 use tidegate_core::time::Millis;
 use tidegate_engine::resolver::{ResolveFault, Resolver};
 use tidegate_engine::sender::{Answer, Pool, Sender, SenderConfig};
@@ -138,19 +138,21 @@ async fn names_that_stand_for_each_other_are_no_name() {
     assert!(names.asked() < 100, "{}", names.asked());
 }
 
+/// A destination with a short timeout must not be blamed for what one with a long timeout is not.
 #[tokio::test]
-async fn a_hanging_name_server_ends_at_the_deadline() {
+async fn a_silent_name_server_ends_at_the_deadline_and_is_no_fault_of_the_destination() {
     let names = NameServer::start(vec![("hangs.example", Say::Nothing)]).await;
     let resolver = names.resolver(loopback());
     let started = Instant::now();
     let host = Host::Name("hangs.example".to_owned());
     let fault = resolver.resolve(&host, started + Duration::from_millis(200)).await.unwrap_err();
-    assert_eq!(fault, ResolveFault::Timeout);
+    assert_eq!(fault, ResolveFault::ResolverDown);
     assert!(started.elapsed() < Duration::from_secs(1));
     let mut request = request(settings("http://hangs.example/"));
     request.timeout = Millis::new(200);
     let answer = Sender::new(SenderConfig::new(resolver)).send(&Pool::default(), request).await;
-    assert_eq!(answer.report.outcome, Outcome::Timeout);
+    assert_eq!(answer.report.outcome, Outcome::NetworkError(NetworkFault::ResolverDown));
+    assert_eq!(answer.report.outcome.bearing(), Bearing::Neutral);
 }
 
 #[tokio::test]
