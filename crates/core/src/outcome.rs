@@ -42,7 +42,7 @@ pub enum Outcome {
     Timeout,
     /// No HTTP answer at all.
     NetworkError(NetworkFault),
-    /// The address guard refused the target; nothing was sent.
+    /// The target may not be sent to: its address, or plain http where the operator insists on https. Nothing was sent.
     Blocked,
     /// We shut down before an answer came.
     Cancelled,

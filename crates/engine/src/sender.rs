@@ -60,6 +60,8 @@ pub struct SenderConfig {
     pub idle_limit: usize,
     /// The addresses that we ourselves listen on: refused as destinations, so that no event goes in a circle.
     pub own_addresses: Vec<SocketAddr>,
+    /// Refuse http, also of destinations that were made while it was allowed.
+    pub https_only: bool,
 }
 
 impl SenderConfig {
@@ -71,6 +73,7 @@ impl SenderConfig {
             keep_success_bodies: false,
             idle_limit: DEFAULT_IDLE_LIMIT,
             own_addresses: Vec::new(),
+            https_only: false,
         }
     }
 }
@@ -81,14 +84,16 @@ pub struct Sender {
     connector: Connector,
     idle: Idle,
     keep_success_bodies: bool,
+    https_only: bool,
 }
 
 impl Sender {
     /// A sender, ready.
     pub fn new(config: SenderConfig) -> Self {
-        let SenderConfig { resolver, roots, keep_success_bodies, idle_limit, own_addresses } = config;
+        let SenderConfig { resolver, roots, keep_success_bodies, idle_limit, own_addresses, https_only } =
+            config;
         let connector = Connector::new(resolver, roots, own_addresses);
-        Self { connector, idle: Idle::new(idle_limit), keep_success_bodies }
+        Self { connector, idle: Idle::new(idle_limit), keep_success_bodies, https_only }
     }
 
     /// Makes one attempt. Never fails: whatever happens is an outcome. Dropping the future breaks the attempt off and
@@ -136,6 +141,10 @@ impl Sender {
                     });
                 }
             }
+        }
+        // A kept connection has passed here when it was opened.
+        if self.https_only && !request.endpoint.target.is_https() {
+            return Err(Fault::Insecure);
         }
         // On the heap: it is rare, and would make every attempt's task several times as large.
         let connection = Box::pin(self.connector.connect(&request.endpoint.target, deadline)).await?;

@@ -69,6 +69,31 @@ async fn a_stop_lets_the_attempt_in_flight_finish() {
     assert_eq!(receiver.count(), 1, "and is not sent again");
 }
 
+/// Goal: whoever insists on https is obeyed for what was made before that, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn https_only_holds_for_destinations_made_without_it() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let made = server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
+    let id = made["id"].as_str().expect("an id").to_owned();
+    assert!(server.stop().await);
+    server.restart_with(&["--https-only"]).await;
+    let expected = (json!("blocked"), json!("the URL is http, and this server sends to https alone"));
+    let tested = server.post(&format!("/v1/destinations/{id}/test"), json!({})).await.expect(200);
+    assert_eq!((&tested["outcome"], &tested["error"]), (&expected.0, &expected.1));
+    server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await.expect(202);
+    let attempts = format!("/v1/destinations/{id}/attempts");
+    until(secs(10), "an attempt is refused", async || {
+        let listed = server.get(&attempts).await.expect(200);
+        let last = &listed["items"][0];
+        (&last["outcome"], &last["error"]) == (&expected.0, &expected.1)
+    })
+    .await;
+    assert_eq!(receiver.count(), 0);
+    let refused = server.post("/v1/destinations", json!({"name": "b", "url": receiver.url})).await;
+    assert_eq!((refused.status, &refused.json["field"]), (422, &json!("url")));
+}
+
 /// A connection that is kept from call to call.
 struct Kept(BufReader<TcpStream>);
 

@@ -12,6 +12,8 @@ use tidegate_core::outcome::{NetworkFault, Outcome};
 pub(super) enum Fault {
     /// The address may not be dialled.
     Blocked,
+    /// The URL is http, where https alone may be sent to.
+    Insecure,
     /// It took too long.
     Timeout,
     /// It broke on the way.
@@ -38,7 +40,7 @@ impl Fault {
 
     pub(super) fn outcome(&self) -> Outcome {
         match self {
-            Self::Blocked => Outcome::Blocked,
+            Self::Blocked | Self::Insecure => Outcome::Blocked,
             Self::Timeout => Outcome::Timeout,
             Self::Network(fault) => Outcome::NetworkError(*fault),
             Self::Tls(_) => Outcome::NetworkError(NetworkFault::Tls),
@@ -48,6 +50,7 @@ impl Fault {
     pub(super) fn sentence(&self) -> String {
         match self {
             Self::Timeout => "no answer in time".to_owned(),
+            Self::Insecure => "the URL is http, and this server sends to https alone".to_owned(),
             Self::Tls(sentence) => format!("TLS failed: {sentence}"),
             _ => self.outcome().to_string(),
         }

@@ -139,6 +139,21 @@ async fn a_body_is_never_decompressed() {
 }
 
 #[tokio::test]
+async fn plain_http_is_not_dialled_where_https_is_insisted_on() {
+    let server = Server::start(|_| status(200, "")).await;
+    let sender = Sender::new(SenderConfig { https_only: true, ..config() });
+    let answer = sender.send(&Pool::default(), request(settings(&server.url("/")))).await;
+    assert_eq!(answer.report.outcome, Outcome::Blocked);
+    assert_eq!(answer.error.as_deref(), Some("the URL is http, and this server sends to https alone"));
+    assert_eq!(server.connections(), 0);
+    let mut secure = request(settings(&server.url("/").replace("http:", "https:")));
+    secure.timeout = Millis::new(300);
+    let answer = sender.send(&Pool::default(), secure).await;
+    assert_ne!(answer.report.outcome, Outcome::Blocked);
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
 async fn nobody_listening_is_a_failed_connection() {
     let gone = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -47,7 +47,7 @@ pub(crate) struct Compiler {
     pub(crate) secrets: Arc<Secrets>,
     /// The numbers of the adaptive timeout, as the operator configured them.
     pub(crate) timeout_params: TimeoutParams,
-    /// Whether only https may be sent to: checked when a URL is written.
+    /// Whether a URL that is written must be https. What is stored already, the sender refuses.
     pub(crate) https_only: bool,
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn compile(
     document: &DestinationDocument,
     secrets: &DestinationSecrets,
 ) -> Result<(Endpoint, Vec<Invalid>), Invalid> {
-    // Whether http is allowed was asked when the URL was written.
+    // Whether http is allowed is asked when a URL is written, and again by the sender.
     let target = Target::parse(&document.url, false)?;
     let mut faults = Vec::new();
     let mut keys = Vec::new();

@@ -32,6 +32,7 @@ pub(super) fn configure(config: &Config, own: SocketAddr) -> anyhow::Result<Send
         roots,
         keep_success_bodies: config.keep_success_bodies,
         own_addresses: vec![own],
+        https_only: config.https_only,
         idle_limit: idle_limit(config),
         ..usual
     })
