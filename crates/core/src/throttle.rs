@@ -242,7 +242,11 @@ mod tests {
     fn a_person_sends_a_probe_at_once_and_only_its_answer_counts() {
         let mut throttle = Throttle::default();
         throttle.retry_now(at(0));
-        assert_eq!((throttle.gate(at(0)), throttle.generation()), (ThrottleGate::Open, 0), "nothing to clear");
+        assert_eq!(
+            (throttle.gate(at(0)), throttle.generation()),
+            (ThrottleGate::Open, 0),
+            "nothing to clear"
+        );
         throttle.rate_limited(at(0), 0, Some(Millis::seconds(600)));
         let before = throttle.generation();
         throttle.probe_started();

@@ -114,13 +114,13 @@ impl Timestamp {
     pub const fn as_millis(self) -> i64 {
         self.0
     }
-    /// Reads an RFC 3339 time, rounding down to the millisecond.
+    /// Reads an RFC 3339 time, rounding down to the millisecond. The last hours of the year 9999, which the library does not
+    /// know as an instant, are its [`MAX`](Self::MAX).
     pub fn parse(text: &str) -> Option<Self> {
-        if !is_rfc_3339(text) {
-            return None;
-        }
-        let instant: jiff::Timestamp = text.parse().ok()?;
-        Some(Self::from_millis(instant.as_millisecond()))
+        let (seconds, zone) = rfc_3339_parts(text)?;
+        let (wall, offset) = (seconds.parse::<jiff::civil::DateTime>().ok()?, jiff::tz::Offset::UTC);
+        let Ok(wall) = offset.to_timestamp(wall) else { return Some(Self::MAX) };
+        Some(Self::from_millis(wall.as_millisecond()) - zone)
     }
     /// The same instant for the time zone library.
     pub fn to_jiff(self) -> jiff::Timestamp {
@@ -128,9 +128,10 @@ impl Timestamp {
     }
 }
 
-/// Whether a text has the shape of RFC 3339. The library reads more than that: shorter forms, and zones in brackets that it
-/// then does not look at.
-fn is_rfc_3339(text: &str) -> bool {
+/// What a text in the shape of RFC 3339 says: the local time, to the millisecond, and how far its zone is ahead of UTC. The
+/// library reads more than that shape: shorter forms, and zones in brackets that it then does not look at; and no fraction of
+/// more than nine digits.
+fn rfc_3339_parts(text: &str) -> Option<(&str, Millis)> {
     let fits = |text: &str, shape: &str| {
         text.len() == shape.len()
             && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
@@ -140,16 +141,20 @@ fn is_rfc_3339(text: &str) -> bool {
                 other => byte == other,
             })
     };
-    let zoned = |text: &str| {
-        let at = text.len().checked_sub("+00:00".len())?;
-        let (moment, zone) = text.split_at_checked(at)?;
-        fits(zone, "+00:00").then_some(moment.len())
+    let zoned = || {
+        let (local, zone) = text.split_at_checked(text.len().checked_sub("+00:00".len())?)?;
+        let number = |range: std::ops::Range<usize>| zone.get(range)?.parse::<i64>().ok();
+        let (hours, minutes) = (number(1..3)?, number(4..6)?);
+        let ahead = Millis::hours(hours) + Millis::minutes(minutes);
+        let ahead = if zone.starts_with('-') { Millis::ZERO - ahead } else { ahead };
+        (fits(zone, "+00:00") && hours < 24 && minutes < 60).then_some((local, ahead))
     };
-    let utc = text.strip_suffix(['Z', 'z']).map(str::len);
-    let Some(moment) = utc.or_else(|| zoned(text)).and_then(|end| text.get(..end)) else { return false };
-    let (seconds, fraction) = moment.split_once('.').unwrap_or((moment, "0"));
+    let utc = text.strip_suffix(['Z', 'z']).map(|local| (local, Millis::ZERO));
+    let (local, zone) = utc.or_else(zoned)?;
+    let (seconds, fraction) = local.split_once('.').unwrap_or((local, "0"));
     let digits = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    fits(seconds, "0000-00-00T00:00:00") && digits
+    let known = local.len().min("0000-00-00T00:00:00.000".len());
+    (fits(seconds, "0000-00-00T00:00:00") && digits).then_some((&local[..known], zone))
 }
 
 impl Add<Millis> for Timestamp {
@@ -249,6 +254,8 @@ mod tests {
             "2026-04-23 12:00:00.000999999Z",
             "2026-04-23T14:00:00.0+02:00",
             "2026-04-23T07:30:00-04:30",
+            "2026-04-23T12:00:00.000999999999999Z",
+            "2026-04-24T11:59:00+23:59",
         ] {
             assert_eq!(Timestamp::parse(same), noon, "{same}");
         }
@@ -262,10 +269,17 @@ mod tests {
             "2026-04-23T12:00:00+0200",
             "+002026-04-23T12:00:00Z",
             "2026-04-23T25:00:00Z",
+            "2026-02-29T12:00:00Z",
+            "2026-04-24T12:00:00+24:00",
+            "2026-04-23T13:00:00+00:60",
+            "2026-04-23T13:00:00++1:00",
             "é",
             "",
         ] {
             assert_eq!(Timestamp::parse(other), None, "{other}");
+        }
+        for last in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999-12:00", "9999-12-31T00:00:00+01:00"] {
+            assert_eq!(Timestamp::parse(last), Some(Timestamp::MAX), "{last}");
         }
     }
 

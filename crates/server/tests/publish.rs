@@ -205,7 +205,7 @@ async fn above_its_quota_an_account_is_answered_429() {
     let again = server.post("/v1/outbound-events", named.clone()).await.expect(202);
     assert_eq!((&again["id"], &again["duplicate"]), (&first["id"], &json!(true)), "it needs no room");
     named["payload"] = json!(2);
-    server.post("/v1/outbound-events", named).await.expect_error(429, "quota_exceeded");
+    server.post("/v1/outbound-events", named).await.expect_error(409, "external_event_id_taken");
     let refused = server.post("/v1/outbound-events", event.clone()).await;
     assert!(refused.header("retry-after").is_some());
     refused.expect_error(429, "quota_exceeded");
@@ -346,4 +346,25 @@ async fn a_media_type_is_known_in_any_case() {
     let server = Server::start(&[]).await;
     let spelt = server.with_header("content-type", "Application/JSON; charset=UTF-8");
     spelt.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await.expect(202);
+}
+
+/// Goal: what was accepted once under a name is answered so again, whatever would be refused by now; another event under that
+/// name is a conflict even then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_was_accepted_is_known_also_where_it_would_be_refused_now() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    destination(&server, &receiver.url, json!({})).await;
+    let soon = kit::wall() + secs(100);
+    let event = |payload: u32| json!({"event_type": "a.b", "payload": payload, "external_event_id": "x", "deliver_at": soon.to_string()});
+    let first = server.post("/v1/outbound-events", event(1)).await.expect(202);
+    server.put("/v1/event-types/a.b", json!({"delivery_ttl_seconds": 10})).await.expect(201);
+    let again = server.post("/v1/outbound-events", event(1)).await.expect(202);
+    assert_eq!((&again["id"], &again["duplicate"]), (&first["id"], &json!(true)));
+    server.patch("/v1/settings", json!({"max_queued_events": 1})).await.expect(200);
+    server.post("/v1/outbound-events", event(2)).await.expect_error(409, "external_event_id_taken");
+    let mut other = event(2);
+    other["external_event_id"] = json!("y");
+    let refused = server.post("/v1/outbound-events", other).await.expect_error(422, "invalid_field");
+    assert_eq!(refused["field"], "deliver_at");
 }

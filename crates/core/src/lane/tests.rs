@@ -99,7 +99,11 @@ fn a_restart_does_not_fill_the_bucket() {
     );
     let crashed = saved.restore(&policy, Now::at(1_020), LastStop::Crash);
     assert_eq!(crashed.tokens(Now::at(1_020).mono), Some(0));
-    assert_eq!(crashed.tokens(Now::at(11_020).mono), Some(1), "starts that were not written took no more than there was");
+    assert_eq!(
+        crashed.tokens(Now::at(11_020).mono),
+        Some(1),
+        "starts that were not written took no more than there was"
+    );
     let saved = LaneState::new(&policy, Now::at(1_000)).save(&policy, Now::at(1_000));
     let crashed = saved.restore(&policy, Now::at(2_000), LastStop::Crash);
     assert_eq!(crashed.tokens(Now::at(2_000).mono), Some(0), "of four that were there, all may be gone");

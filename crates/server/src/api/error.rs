@@ -106,6 +106,11 @@ impl ApiError {
         self.status == StatusCode::TOO_MANY_REQUESTS || self.field.as_deref().is_some_and(gone)
     }
 
+    /// Whether this field is at fault.
+    pub(crate) fn is_about(&self, field: &str) -> bool {
+        self.field.as_deref() == Some(field)
+    }
+
     /// The same with another code.
     #[must_use]
     pub(crate) fn code(mut self, code: &'static str) -> Self {

@@ -169,15 +169,16 @@ async fn or_first_event(
     answered: Result<Response, ApiError>,
 ) -> Result<Response, ApiError> {
     match &answered {
-        Err(refused) if refused.is_of_the_moment() => {
-            first_event(app, caller.account, body).await.map_or(answered, Ok)
+        // Of its type it may have been said since that its events go stale earlier: before its `deliver_at`.
+        Err(refused) if refused.is_of_the_moment() || refused.is_about("deliver_at") => {
+            first_event(app, caller.account, body).await.unwrap_or(answered)
         }
         _ => answered,
     }
 }
 
-/// The answer for an event that was accepted before under the same name, and is the same.
-async fn first_event(app: &App, account: AccountNo, body: &Bytes) -> Option<Response> {
+/// The answer where an event was accepted before under the same name: whether it is the same, or another.
+async fn first_event(app: &App, account: AccountNo, body: &Bytes) -> Option<Result<Response, ApiError>> {
     let event = wire::read_event(body).ok()?;
     let filter = EventFilter {
         event_type: Some(EventType::parse(&event.event_type).ok()?),
@@ -190,8 +191,16 @@ async fn first_event(app: &App, account: AccountNo, body: &Bytes) -> Option<Resp
     let (payload, _) = payload::take(event.payload, event.content_type.as_ref(), body).ok()?;
     let item = Item::Duplicate { first: first.message.id, routed: Some(first.routed) };
     let answer = Published::new(first.message.id, first.routed as usize, false);
-    let same = first.message.payload == payload;
-    same.then(|| answer::json(answer::render(Shape::Single, vec![answer], &[item])))
+    if first.message.payload != payload {
+        return Some(Err(name_taken(&first.message.id.to_string())));
+    }
+    Some(Ok(answer::json(answer::render(Shape::Single, vec![answer], &[item]))))
+}
+
+/// 409 for a name that another event has.
+fn name_taken(owner: &str) -> ApiError {
+    let message = format!("this external_event_id belongs to {owner}, which has another payload");
+    ApiError::conflict("external_event_id_taken", message).field("external_event_id")
 }
 
 /// What was answered the first time.
@@ -261,8 +270,7 @@ async fn accept(
                 Some(other) => format!("events[{other}]"),
                 None => first.to_string(),
             };
-            let message = format!("this external_event_id belongs to {owner}, which has another payload");
-            let error = ApiError::conflict("external_event_id_taken", message).field("external_event_id");
+            let error = name_taken(&owner);
             Err(if shape == Shape::Batch { error.within("events", index) } else { error })
         }
         Accepted::Taken => unreachable!("a request does not come from the outbox"),

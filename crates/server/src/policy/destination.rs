@@ -1,6 +1,7 @@
 //! A destination as it is written, and as it is kept.
 
 mod draft;
+mod header_pairs;
 mod patch;
 mod text;
 

@@ -18,7 +18,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::PathId;
 use crate::api::openapi::Refusals;
 use crate::api::{App, Data, as_optional_text, as_text, ok};
-use crate::auth::{Caller, Role};
+use crate::auth::{Call, Viewer};
 
 /// Deliveries before it that are counted out.
 const MAX_AHEAD: u64 = 10_000;
@@ -120,10 +120,9 @@ struct Lane {
 )]
 pub(super) async fn explain(
     State(app): State<App>,
-    caller: Caller,
+    Call { caller, .. }: Call<Viewer>,
     PathId(id): PathId<kind::Delivery>,
 ) -> Result<axum::Json<Data<ExplanationView>>, ApiError> {
-    caller.require(Role::Viewer)?;
     let stored = super::find(&app, &caller, id).await?;
     let standing = state::one(&app, &stored).await?;
     let mut view = ExplanationView {
@@ -199,7 +198,9 @@ async fn estimate(
     let mask = lane.policy.quiet.mask_for(&stored.delivery.event_type);
     let at = gate::through_quiet_hours(begins, at, &lane.policy, mask).max(opens + probed);
     view.estimated_at = Some(at);
-    view.will_expire |= stored.delivery.expires_at.is_some_and(|expiry| at >= expiry);
+    // With less time than that left nothing starts any more.
+    let too_late = |expiry: Timestamp| expiry - at < tidegate_core::limits::MIN_TIME_TO_SEND;
+    view.will_expire |= stored.delivery.expires_at.is_some_and(too_late);
     Ok(())
 }
 

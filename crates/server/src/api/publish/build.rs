@@ -150,25 +150,21 @@ impl<'a> Builder<'a> {
         let ttl = event.ttl_seconds.map(|seconds| {
             tidegate_core::invalid::check_range("ttl_seconds", seconds, 1, limits::MAX_TTL.get() / 1_000)
         });
-        let longest = limits::MAX_DELIVER_AHEAD + limits::MAX_TTL;
         Ok(Times {
             occurred_at: time("occurred_at", event.occurred_at.as_ref())?,
-            expires_at: self.ahead("expires_at", event.expires_at.as_ref(), longest)?,
+            expires_at: time("expires_at", event.expires_at.as_ref())?,
             ttl: ttl.transpose()?.map(Millis::seconds),
-            deliver_at: self.ahead("deliver_at", event.deliver_at.as_ref(), limits::MAX_DELIVER_AHEAD)?,
+            deliver_at: self.scheduled(event.deliver_at.as_ref())?,
         })
     }
 
-    /// A time that may lie only so far ahead.
-    fn ahead(
-        &self,
-        field: &'static str,
-        text: Option<&Text<'_>>,
-        most: Millis,
-    ) -> Result<Option<Timestamp>, ApiError> {
-        match time(field, text)? {
+    /// When it is to be sent: only so far ahead. (An expiry may lie as far ahead as anybody likes: it ends by its age.)
+    fn scheduled(&self, text: Option<&Text<'_>>) -> Result<Option<Timestamp>, ApiError> {
+        const FIELD: &str = "deliver_at";
+        let most = limits::MAX_DELIVER_AHEAD;
+        match time(FIELD, text)? {
             Some(at) if at > self.now + most => {
-                Err(ApiError::invalid(field, format!("`{field}` is {at}; allowed: at most {most} ahead")))
+                Err(ApiError::invalid(FIELD, format!("`{FIELD}` is {at}; allowed: at most {most} ahead")))
             }
             at => Ok(at),
         }

@@ -8,6 +8,7 @@ use tidegate_core::invalid::Invalid;
 use tidegate_core::pattern::Patterns;
 use tidegate_core::sign::Secret;
 
+use super::header_pairs::HeaderPairs;
 use super::text::{check_auth, check_name};
 use super::{DestinationDocument, EnvelopeWord, everything};
 use crate::policy::sealed::AuthConfig;
@@ -98,12 +99,12 @@ impl Draft {
     }
 
     /// `custom_headers`.
-    pub(super) fn set_headers(&mut self, headers: Change<BTreeMap<String, String>>) -> Result<(), Invalid> {
+    pub(super) fn set_headers(&mut self, headers: Change<HeaderPairs>) -> Result<(), Invalid> {
         match headers {
             Change::Keep => {}
             Change::Remove => self.document.custom_headers.clear(),
-            Change::Set(headers) => {
-                let checked = CustomHeaders::parse(&headers)?;
+            Change::Set(HeaderPairs(pairs)) => {
+                let checked = CustomHeaders::parse(pairs)?;
                 let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
                 self.document.custom_headers = checked.iter().map(owned).collect();
             }

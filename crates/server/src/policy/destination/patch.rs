@@ -1,7 +1,5 @@
 //! The body of POST and PATCH, and what it does to a destination.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use tidegate_core::invalid::Invalid;
 use tidegate_core::sign::Secret;
@@ -9,6 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
+use super::header_pairs::HeaderPairs;
 use super::text::check_external_id;
 use super::{Draft, EnvelopeWord};
 use crate::policy::Change;
@@ -104,8 +103,8 @@ pub(crate) struct DestinationPatch {
     pub(crate) auth_config: Change<AuthConfig>,
     /// Headers to send besides ours: at most 32, of at most 4 KiB.
     #[serde(default)]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
-    pub(crate) custom_headers: Change<BTreeMap<String, String>>,
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    pub(crate) custom_headers: Change<HeaderPairs>,
 }
 
 /// A new destination: as a PATCH, but the URL must be there. Without a `signing_secret` the server makes one and shows it
