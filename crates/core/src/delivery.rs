@@ -119,6 +119,15 @@ pub enum OwnTime {
     RetryBackoff,
 }
 
+/// How many deliveries wait for a time of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnTimes {
+    /// For the time that their publisher asked for.
+    pub scheduled: u64,
+    /// For their next try.
+    pub retries: u64,
+}
+
 /// How a delivery ended, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {

@@ -23,7 +23,7 @@ mod timers;
 mod turns;
 
 pub use capacity::Trust;
-pub use lane::{Lane, Mark, Presence};
+pub use lane::{Lane, Mark, Presence, Waits};
 
 use std::sync::Arc;
 

@@ -15,6 +15,7 @@ pub(crate) mod event_types;
 mod events;
 pub(crate) mod extract;
 mod health;
+mod jobs;
 mod keys;
 mod metrics;
 mod nodes;
@@ -30,6 +31,7 @@ mod stats;
 mod stream;
 pub(crate) mod survey;
 pub(crate) mod told;
+mod waiting;
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -302,14 +302,20 @@ async fn a_retry_is_named_in_the_timeline_and_a_hold_ends_with_the_delivery() {
         server.get(&delivery).await.expect(200)["status"] == "delivered"
     })
     .await;
+    let words = |shown: &Value| {
+        let moments = shown["timeline"].as_array().expect("a list").iter();
+        moments.map(|moment| moment["status"].as_str().expect("a word").to_owned()).collect::<Vec<_>>()
+    };
     let shown = server.get(&delivery).await.expect(200);
-    let words: Vec<&str> = shown["timeline"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|moment| moment["status"].as_str())
-        .collect();
-    assert_eq!(words, ["queued", "http_error", "retry_backoff", "success", "delivered"], "{shown}");
+    assert_eq!(words(&shown), ["queued", "http_error", "retry_backoff", "success", "delivered"], "{shown}");
+    let delivery = publish(&server, "once", json!({})).await;
+    until(secs(10), "it has failed", async || {
+        server.get(&delivery).await.expect(200)["status"] == "retry_scheduled"
+    })
+    .await;
+    server.post(&format!("{delivery}/cancel"), json!({})).await.expect(200);
+    let shown = server.get(&delivery).await.expect(200);
+    assert_eq!(words(&shown), ["queued", "http_error", "retry_backoff", "cancelled"], "{shown}");
 }
 
 /// A night lets no more through at once than the burst: what waits goes at the rate from when it opens.
@@ -455,11 +461,65 @@ async fn a_stream_tells_of_each_state() {
     let receiver = Receiver::start(|_| Reply::status(200)).await;
     make(&server, &receiver.url, json!({})).await;
     let watch = kit::Watch::start(&server).await;
-    publish(&server, "watched", json!({})).await;
+    let delivery = publish(&server, "watched", json!({})).await;
     let states = || {
         let seen = watch.seen().into_iter().filter(|event| event["kind"] == "delivery");
         seen.filter_map(|event| event["status"].as_str().map(str::to_owned)).collect::<Vec<_>>()
     };
+    let way = ["queued", "delivering", "delivered"];
     until(secs(5), "it is over", async || states().last().is_some_and(|state| state == "delivered")).await;
-    assert_eq!(states(), ["queued", "delivering", "delivered"]);
+    assert_eq!(states(), way);
+    // The stream may be ahead of the store by a commit.
+    let replay = format!("{delivery}/replay");
+    until(secs(5), "it is replayed", async || server.post(&replay, json!({})).await.status == 202).await;
+    until(secs(5), "it is over again", async || states().len() >= 6).await;
+    assert_eq!(states(), [way, way].concat(), "a replay goes the same way");
+}
+
+/// Goal: figures name what each delivery waits for, also where more wait than a lane keeps in memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_of_what_waits_are_of_all_that_waits() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let types = |name: &str| json!({"event_types": [name]});
+    let with = |mut body: Value, more: Value| {
+        more.as_object().unwrap().iter().for_each(|(key, value)| body[key] = value.clone());
+        body
+    };
+    let paused = make(&server, &receiver.url, types("to.paused")).await;
+    let order = json!({"ordering": "fifo", "circuit_breaker": {"enabled": false}});
+    make(&server, &receiver.url, with(types("to.line"), order)).await;
+    make(&server, &receiver.url, types("to.later")).await;
+    server.post(&format!("{paused}/pause"), json!({})).await.expect(200);
+    let later = (kit::wall() + secs(3_600)).to_string();
+    let events = |name: &str, count: usize, deliver_at: Option<&str>| {
+        let event = |n: usize| match deliver_at {
+            None => json!({"event_type": name, "payload": n}),
+            Some(at) => json!({"event_type": name, "payload": n, "deliver_at": at}),
+        };
+        json!({"events": (0..count).map(event).collect::<Vec<_>>()})
+    };
+    let batch = "/v1/outbound-events/batch";
+    for body in [
+        events("to.paused", 100, None),
+        events("to.paused", 150, Some(&later)),
+        events("to.later", 300, Some(&later)),
+        events("to.line", 200, None),
+    ] {
+        server.post(batch, body).await.expect(202);
+    }
+    let expected = [("paused", 100), ("scheduled", 450), ("order_blocked", 199), ("retry_backoff", 1)];
+    until(secs(10), "the metrics say so", async || {
+        let text = server.get("/metrics").await.text();
+        let says = |(reason, count): &(&str, u64)| {
+            text.contains(&format!("tidegate_held_deliveries{{reason=\"{reason}\"}} {count}\n"))
+        };
+        expected.iter().all(says)
+    })
+    .await;
+    let stats = server.get("/v1/stats").await.expect(200);
+    for (reason, count) in expected {
+        let held = stats["held"].as_array().unwrap().iter().find(|held| held["reason"] == reason);
+        assert_eq!(held.map(|held| &held["deliveries"]), Some(&json!(count)), "{reason}: {stats}");
+    }
 }

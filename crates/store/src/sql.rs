@@ -34,6 +34,8 @@ statements! {
     COUNT_JOBS = "count_jobs";
     COUNT_LINE_BEFORE = "count_line_before";
     COUNT_READY_BEFORE = "count_ready_before";
+    COUNT_RETRYING = "count_retrying";
+    COUNT_TIMED = "count_timed";
     COUNT_WAITING_IN_LINE = "count_waiting_in_line";
     DELIVERIES_OF = "deliveries_of";
     DELIVERIES_OF_EVENT = "deliveries_of_event";
@@ -84,10 +86,12 @@ statements! {
     NEWEST_REPLAYS = "newest_replays";
     NOTICES = "notices";
     OLDEST_RETRYING = "oldest_retrying";
+    OPEN_AMONG = "open_among";
     OPEN_READY = "open_ready";
     OPEN_WAITING = "open_waiting";
     OVERDUE = "overdue";
     OVERDUE_NUMBERS = "overdue_numbers";
+    PUT_JOB = "put_job";
     REFILL_FIRST_KEY = "refill_first_key";
     REFILL_HEADS = "refill_heads";
     REFILL_KINDS = "refill_kinds";
@@ -104,5 +108,6 @@ statements! {
     SET_ACCOUNT = "set_account";
     SET_DESTINATION = "set_destination";
     SET_EVENT_TYPE = "set_event_type";
+    STOP_JOB = "stop_job";
     TYPE_NAME = "type_name";
 }

@@ -3,6 +3,9 @@
 mod choose;
 mod look;
 mod orders;
+mod waits;
+
+pub use waits::Waits;
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use tidegate_core::delivery::HoldReason;
 use tidegate_core::time::{Millis, Timestamp};
+use tidegate_engine::dispatcher::Waits;
 use tidegate_engine::metrics::{BOUNDS_US, ENDS, Histogram, OUTCOMES};
 use tidegate_store::DestinationNo;
 use tidegate_store::lane::Of;
@@ -16,9 +17,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::text::Page;
-use super::App;
 use super::error::{ApiError, ErrorBody};
 use super::page::MAX_TOTAL;
+use super::{App, waiting};
 
 /// Destinations with a label of their own: the busiest. All others are one `other`.
 const LABELLED: usize = 100;
@@ -56,8 +57,7 @@ struct Seen {
     inflight: u64,
     denied: u64,
     held: Option<(HoldReason, Timestamp)>,
-    /// What holds those that wait, and how many each.
-    by_reason: Vec<(HoldReason, u64)>,
+    waits: Waits,
 }
 
 /// Metrics for Prometheus.
@@ -80,7 +80,7 @@ async fn show(State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
                 inflight,
                 denied: lane.slots_denied(),
                 held: lane.held(),
-                by_reason: lane.held_by(queued).collect(),
+                waits: lane.waits(),
             }
         };
         // Each node tells of what it works.
@@ -183,11 +183,12 @@ fn counters(app: &App, page: &mut Page) {
 async fn gauges(app: &App, lanes: &[Seen], page: &mut Page) {
     let now = app.engine.now().wall;
     let mut held = std::collections::BTreeMap::<&'static str, u64>::new();
+    let waiting = lanes.iter().map(|seen| (seen.destination, seen.queued, seen.waits)).collect();
+    for (reason, count) in waiting::by_reason(app, waiting).await.into_iter().flatten() {
+        *held.entry(reason.word()).or_default() += count;
+    }
     let mut all: Vec<(DestinationNo, Gauge)> = Vec::with_capacity(lanes.len());
     for seen in lanes {
-        for (reason, count) in &seen.by_reason {
-            *held.entry(reason.word()).or_default() += count;
-        }
         let held_for = seen.held.map_or(0.0, |(_, since)| (now - since).as_secs_f64().max(0.0));
         all.push((
             seen.destination,

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::openapi::Refusals;
-use super::{App, Data, as_optional_text, as_text, ok, survey};
+use super::{App, Data, as_optional_text, as_text, ok, survey, waiting};
 use crate::auth::{Call, Viewer};
 
 /// Destinations that are asked for their oldest delivery at a time, and how often.
@@ -226,10 +226,14 @@ async fn see(app: &App, account: AccountNo, destinations: Vec<DestinationNo>) ->
     let see = move |view: &View<'_>, no: DestinationNo| {
         let (lane, inflight) = (view.lane(no)?, view.in_flight_of(no));
         let queued = store.waiting(Of::Destination(no)).deliveries.saturating_sub(u64::from(inflight));
-        Some(Seen { no, inflight, held: lane.held(), by_reason: lane.held_by(queued).collect() })
+        Some((no, inflight, lane.held(), queued, lane.waits()))
     };
-    let seen = survey::look_over(app, account, destinations, see).await?;
-    Ok(seen.into_iter().flatten().collect())
+    let seen: Vec<_> =
+        survey::look_over(app, account, destinations, see).await?.into_iter().flatten().collect();
+    let waiting = seen.iter().map(|(no, _, _, queued, waits)| (*no, *queued, *waits)).collect();
+    let reasons = waiting::by_reason(app, waiting).await;
+    let all = seen.into_iter().zip(reasons);
+    Ok(all.map(|((no, inflight, held, ..), by_reason)| Seen { no, inflight, held, by_reason }).collect())
 }
 
 fn held(seen: &[Seen]) -> Vec<HeldView> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use tidegate_core::delivery::OwnTimes;
 use tidegate_core::time::Timestamp;
 
 use super::refill::Kind;
@@ -15,6 +16,8 @@ use crate::{DestinationNo, load, sql};
 
 /// What is overdue is counted up to this: it is written as ended within seconds.
 const MAX_OVERDUE: usize = 100_000;
+/// More that wait for a time of their own are not counted: figures must not keep a reader busy for long.
+const MAX_OWN_TIMES: i64 = 10_000;
 /// Looks for a moment at which nothing was written, at most.
 const LOOKS: usize = 10;
 
@@ -65,6 +68,29 @@ impl Reader {
             }
             Ok(surveyed)
         })
+    }
+
+    /// How many deliveries of each destination wait for a time of their own; of all, and of retries, up to a limit.
+    pub(crate) fn waiting_for_own_time(
+        &self,
+        destinations: &[DestinationNo],
+        now: Timestamp,
+    ) -> Result<Vec<OwnTimes>> {
+        let most = Value::from(MAX_OWN_TIMES);
+        let count = |row: &Row<'_>| row.get::<i64>(0).map(|count| u64::try_from(count).unwrap_or(0));
+        let asked = |no: &DestinationNo| vec![Value::from(no.0), Value::from(now.as_millis()), most.clone()];
+        let timed =
+            self.each(sql::COUNT_TIMED, &destinations.iter().map(asked).collect::<Vec<_>>(), count)?;
+        let asked = |no: &DestinationNo| vec![Value::from(no.0), most.clone()];
+        let tried =
+            self.each(sql::COUNT_RETRYING, &destinations.iter().map(asked).collect::<Vec<_>>(), count)?;
+        let one = |(timed, tried): (Vec<u64>, Vec<u64>)| {
+            let (timed, tried) = (timed.into_iter().sum::<u64>(), tried.into_iter().sum::<u64>());
+            // Some of those that were tried are due by now, and not marked as that yet.
+            let retries = tried.min(timed);
+            OwnTimes { scheduled: timed - retries, retries }
+        };
+        Ok(timed.into_iter().zip(tried).map(one).collect())
     }
 
     /// The latest time of their own that deliveries of a destination wait for.

@@ -1,9 +1,9 @@
 //! The verbs that only look: each is answered from one commit, on a reader's thread.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tidegate_core::delivery::Delivery;
+use tidegate_core::delivery::{Delivery, OwnTimes};
 use tidegate_core::id::{DeliveryId, EventId, ReplayId};
 use tidegate_core::policy::Policy;
 use tidegate_core::sequence::Sequence;
@@ -74,7 +74,6 @@ impl Store {
         self.read(move |reader| reader.deliveries_of(event)).await
     }
 
-    /// Deliveries of an account, by filter. A bounded number of rows is looked at for a page, so it may be short.
     /// The number of the newest replay of each of these events to each destination, where there is one. One look for all of
     /// them, so ask for some thousands at a time.
     pub async fn newest_replays(
@@ -82,6 +81,11 @@ impl Store {
         events: Vec<EventId>,
     ) -> Result<HashMap<(EventId, DestinationNo), Sequence>, StoreError> {
         self.read(move |reader| reader.newest_replays(&events)).await
+    }
+
+    /// Which of these deliveries are open. One look for all of them, so ask for some thousands at a time.
+    pub async fn open_among(&self, deliveries: Vec<Sequence>) -> Result<HashSet<Sequence>, StoreError> {
+        self.read(move |reader| reader.open_among(&deliveries)).await
     }
 
     /// Deliveries of an account, by filter. At most 2,000 rows are looked at for a page, so it may be short.
@@ -276,6 +280,16 @@ impl Store {
         from: Timestamp,
     ) -> Result<Vec<Surveyed>, StoreError> {
         self.read(move |reader| reader.survey(&destinations, from)).await
+    }
+
+    /// How many deliveries of each of these destinations wait for a time of their own, a retry or a `deliver_at`: exact up to
+    /// 10,000.
+    pub async fn waiting_for_own_time(
+        &self,
+        destinations: Vec<DestinationNo>,
+        now: Timestamp,
+    ) -> Result<Vec<OwnTimes>, StoreError> {
+        self.read(move |reader| reader.waiting_for_own_time(&destinations, now)).await
     }
 
     /// The latest time of their own, a retry or a `deliver_at`, that deliveries of a destination wait for.

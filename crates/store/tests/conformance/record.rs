@@ -1,6 +1,6 @@
 //! Results: attempt, new state and counts change together; what is final stays so.
 
-use tidegate_core::delivery::{Delivery, End, Priority, Status, Withdrawn};
+use tidegate_core::delivery::{Delivery, End, OwnTimes, Priority, Status, Withdrawn};
 use tidegate_core::outcome::Outcome;
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
@@ -195,6 +195,15 @@ async fn a_survey_tells_of_each_its_oldest_and_what_happened(engine: Engine) {
     let done = Tally { accepted: 2, delivered: 2, attempts: 2, successes: 2, ..Tally::ZERO };
     assert_eq!((surveyed[0].tally, surveyed[4].tally), (done, Tally::ZERO));
     assert_eq!((surveyed[2].tally.attempts, surveyed[2].tally.successes), (1, 0));
+    let own = bench
+        .store
+        .waiting_for_own_time([1, 2, 3, 9].map(DestinationNo).to_vec(), later(7_000))
+        .await
+        .unwrap();
+    let times = |scheduled, retries| OwnTimes { scheduled, retries };
+    assert_eq!(own, [times(0, 0), times(0, 1), times(1, 0), times(0, 0)]);
+    let later_on = bench.store.waiting_for_own_time(vec![DestinationNo(3)], later(90_000)).await.unwrap();
+    assert_eq!(later_on, [times(0, 0)], "what is due waits no more");
     let next = bench.store.survey(vec![DestinationNo(4)], START + Millis::hours(2)).await.unwrap();
     assert_eq!(next[0].tally, Tally::ZERO, "what was before is left out");
 }

@@ -61,23 +61,6 @@ impl Lane {
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
-    /// What holds the `queued` deliveries that wait for this destination, here and in the store: their own time or their line,
-    /// as far as they are in memory, and else what holds the destination.
-    pub fn held_by(&self, queued: u64) -> impl Iterator<Item = (HoldReason, u64)> + use<> {
-        let [scheduled, retries, behind] = self.queue.waits().map(|count| count as u64);
-        let rest = match self.held() {
-            Some((reason, _)) => (reason, u64::MAX),
-            None => (HoldReason::OrderBlocked, behind),
-        };
-        let all = [(HoldReason::Scheduled, scheduled), (HoldReason::RetryBackoff, retries), rest];
-        let mut left = queued;
-        let part = all.into_iter().map(move |(reason, count)| {
-            let count = count.min(left);
-            left -= count;
-            (reason, count)
-        });
-        part.filter(|(_, count)| *count > 0)
-    }
     /// Deliveries that wait in memory, in no order that matters.
     pub fn deliveries(&self) -> impl Iterator<Item = &Delivery> {
         self.queue.iter()

@@ -78,6 +78,7 @@ pub(super) async fn of(
     all.extend(scheduled(stored));
     all.extend(attempts.iter().map(attempted));
     all.extend(attempts.windows(2).filter_map(|pair| retried(&pair[0], &pair[1])));
+    all.extend(attempts.last().and_then(|last| was_to_be_retried(last, standing, stored)));
     let meant = |row: &&HoldRow| concerns(row.reason, row.since, row.until);
     all.extend(holds.iter().filter(meant).map(|row| held(row, from, to)));
     let meant = |(reason, since): &(HoldReason, Timestamp)| concerns(*reason, *since, Timestamp::MAX);
@@ -156,6 +157,26 @@ fn retried(before: &StoredAttempt, after: &StoredAttempt) -> Option<Moment> {
     let reason = HoldReason::RetryBackoff.word();
     let detail = format!("attempt {} went at {}", after.number, after.started_at);
     Some(Moment::new(before.started_at + before.response_time, reason, Some(after.started_at), detail))
+}
+
+/// That it waited for another try which did not come: it is over, or held by its destination by now. While it waits, its last
+/// moment tells.
+fn was_to_be_retried(last: &StoredAttempt, standing: &Standing, stored: &StoredDelivery) -> Option<Moment> {
+    let answered_at = last.started_at + last.response_time;
+    let waited = match standing.status {
+        Status::Final(End::Cancelled(_) | End::Expired(_)) => {
+            stored.finished_at.is_some_and(|at| answered_at < at)
+        }
+        Status::Queued | Status::Delivering => true,
+        Status::Final(_) | Status::RetryScheduled { .. } => false,
+    };
+    let goes_back = matches!(last.outcome, Outcome::RateLimited { .. } | Outcome::Cancelled);
+    if !waited || goes_back || matches!(last.outcome, Outcome::Success { .. }) {
+        return None;
+    }
+    let reason = HoldReason::RetryBackoff.word();
+    let detail = format!("it was to be tried again after attempt {}", last.number);
+    Some(Moment::new(answered_at, reason, None, detail))
 }
 
 /// What keeps its destination from sending, and since when: no row of the log yet.
