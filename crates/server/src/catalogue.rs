@@ -225,8 +225,27 @@ impl Turn {
         edits: Vec<Edit>,
         audit: Option<AuditEntry>,
     ) -> Result<Done, ChangeError> {
-        let task = tokio::spawn(async move { apply::change(&self.shared, edits, audit).await });
-        task.await.unwrap_or(Err(ChangeError::Stopped))
+        self.carry_out(|turn| async move { turn.apply(edits, audit).await }).await
+    }
+
+    /// Does what belongs together, a change and what follows from it, before anybody else has the turn. It is carried
+    /// through even if the caller goes away.
+    pub(crate) async fn carry_out<T, E, F>(self, work: impl FnOnce(Self) -> F) -> Result<T, E>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<ChangeError> + Send + 'static,
+    {
+        tokio::spawn(work(self)).await.unwrap_or_else(|_| Err(ChangeError::Stopped.into()))
+    }
+
+    /// Makes a change and keeps the turn: for [`Turn::carry_out`].
+    pub(crate) async fn apply(
+        &self,
+        edits: Vec<Edit>,
+        audit: Option<AuditEntry>,
+    ) -> Result<Done, ChangeError> {
+        apply::change(&self.shared, edits, audit).await
     }
 }
 

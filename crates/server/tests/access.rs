@@ -2,7 +2,7 @@
 
 mod kit;
 
-use kit::{Client, Receiver, Reply, Server, Watch, secs, until};
+use kit::{Client, Postgres, Receiver, Reply, Server, Watch, secs, until};
 use serde_json::{Value, json};
 use tidegate_core::time::Timestamp;
 
@@ -210,6 +210,55 @@ async fn changes_at_the_same_time_all_go_in() {
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
     }
     assert_eq!(server.get("/v1/settings").await.header("etag"), Some("\"31\""));
+}
+
+/// Goal: an account that is deleted leaves nothing that waits: what was to be sent for it is withdrawn at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_account_leaves_nothing_that_waits() {
+    let server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    server.post("/v1/accounts", json!({"name": "x", "external_id": "x"})).await.expect(201);
+    let acting = server.with_header("tidegate-account", "x");
+    for client in [&acting, &server.client()] {
+        for _ in 0..2 {
+            let made = client.post("/v1/destinations", json!({"url": receiver.url})).await.expect(201);
+            let pause = format!("/v1/destinations/{}/pause", made["id"].as_str().expect("an id"));
+            client.post(&pause, json!({})).await.expect(200);
+        }
+        let events = vec![json!({"event_type": "a.b", "payload": 1}); 250];
+        client.post("/v1/outbound-events/batch", json!({"events": events})).await.expect(202);
+    }
+    server.delete("/v1/accounts/x").await.expect(204);
+    let cancelled = "tidegate_deliveries_final_total{status=\"cancelled\"} 500\n";
+    until(secs(20), "all of it is withdrawn", async || {
+        server.get("/metrics").await.text().contains(cancelled)
+    })
+    .await;
+    let others = server.get("/v1/deliveries?status=queued&total=true").await.expect(200);
+    assert_eq!(others["total"], 500, "the other account's wait on");
+}
+
+/// Goal: an account is made with its first key, or not at all: without one nobody could use it, and its external id would be
+/// taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_made_with_its_key_or_not_at_all() {
+    let Some(programs) = Postgres::programs() else {
+        kit::skip(kit::NO_POSTGRES);
+        return;
+    };
+    let postgres = Postgres::start(&programs);
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", postgres.port);
+    let server = Server::start_in(&[("TIDEGATE_DATABASE_URL", &url)], &[]).await;
+    let account = json!({"name": "x", "external_id": "x"});
+    postgres.sql("postgres", "alter table tidegate.api_keys add constraint refused check (false) not valid");
+    server.post("/v1/accounts", account.clone()).await.expect_error(503, "store_unavailable");
+    assert_eq!(server.get("/v1/accounts").await.expect(200)["items"].as_array().map(Vec::len), Some(1));
+    postgres.sql("postgres", "alter table tidegate.api_keys drop constraint refused");
+    let made = server.post("/v1/accounts", account).await.expect(201);
+    let owner = server.with_key(made["api_key"].as_str().expect("its key"));
+    assert_eq!(owner.get("/v1/api-keys").await.expect(200)["items"].as_array().map(Vec::len), Some(1));
+    let lines = server.get("/v1/audit-log").await.expect(200);
+    assert_eq!(lines["items"][0]["action"], "account.create", "{lines}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

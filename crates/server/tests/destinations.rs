@@ -2,7 +2,9 @@
 
 mod kit;
 
-use kit::{Client, Receiver, Reply, Server, Watch, millis, secs, until, until_some};
+use kit::{
+    Answer, Client, Postgres, Receiver, Reply, SECRET_KEY, Server, Watch, millis, secs, until, until_some,
+};
 use serde_json::{Value, json};
 
 /// Makes a destination at `url` with some policies.
@@ -320,6 +322,55 @@ async fn pause_disable_and_unavailable_hold_with_their_own_words() {
     let waiting = publish(&server, &destination, json!({})).await;
     until_held(&server, &waiting, "unavailable").await;
     assert_eq!(gate(&explain(&server, &waiting).await, "unavailable")["open"], false);
+}
+
+/// The version of a destination that an answer shows.
+fn version(answer: &Answer) -> u64 {
+    let tag = answer.header("etag").map(|tag| tag.trim_matches('"').parse().ok());
+    tag.flatten().expect("its tag is its version")
+}
+
+/// Goal: of two who switch a destination at the same moment one comes last, in what is written and in what is done.
+/// Method: both ask the same node, first the one that works the destination and then the one that does not: there it takes a
+/// while until it is done.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_switches_last_decides_whether_it_sends() {
+    let Some(programs) = Postgres::programs() else {
+        kit::skip(kit::NO_POSTGRES);
+        return;
+    };
+    let postgres = Postgres::start(&programs);
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", postgres.port);
+    let environment = [("TIDEGATE_DATABASE_URL", url.as_str()), ("TIDEGATE_SECRET_KEY", SECRET_KEY)];
+    let first = Server::start_in(&environment, &["--node-name", "first"]).await;
+    let second = Server::start_in(&environment, &["--node-name", "second"]).await;
+    until(secs(20), "each has its share", async || {
+        let nodes = second.get("/v1/nodes").await.expect(200);
+        let nodes = nodes["items"].as_array().expect("a list").iter();
+        nodes.filter(|node| node["slot_count"] == 128).count() == 2
+    })
+    .await;
+    let destination = make(&first, "http://127.0.0.1:9/", json!({})).await;
+    let path = at(&destination, "");
+    until(secs(5), "the other node knows it", async || second.get(&path).await.status == 200).await;
+    for node in [&first, &second] {
+        let switch = async |active: bool| {
+            let answer = node.patch(&path, json!({"active": active})).await;
+            (version(&answer), active)
+        };
+        for _ in 0..8 {
+            switch(true).await;
+            let (off, on) = tokio::join!(switch(false), switch(true));
+            let (last, active) = off.max(on);
+            let shown = node.get(&path).await;
+            assert_eq!(version(&shown), last);
+            assert_eq!(shown.expect(200)["active"], active, "{off:?} {on:?}");
+        }
+        // The other node is to begin with what this one has left.
+        let other = if std::ptr::eq(node, &raw const first) { &second } else { &first };
+        let last = version(&node.get(&path).await);
+        until(secs(5), "it has heard of that", async || version(&other.get(&path).await) == last).await;
+    }
 }
 
 /// It is held so, and says since when, though nothing waits for that.

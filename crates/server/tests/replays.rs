@@ -4,7 +4,7 @@ mod kit;
 
 use std::time::Duration;
 
-use kit::{Client, Receiver, Reply, Server, millis, now, secs, until, until_some};
+use kit::{Client, Postgres, Receiver, Reply, SECRET_KEY, Server, millis, now, secs, until, until_some};
 use serde_json::{Value, json};
 
 /// A destination that refuses, and so many dead letters of it.
@@ -139,6 +139,153 @@ async fn a_replay_goes_on_after_a_crash_and_stops_when_told() {
         stopped["finished_at"].is_string() && stopped["done"].as_u64().expect("a number") <= 1,
         "{stopped}"
     );
+}
+
+/// Goal: a replay that is stuck keeps to the number of deliveries that it may have open, also after a restart, and goes on when
+/// some of them end.
+/// Method: more dead letters than that, to a destination that is paused; a crash; then some of what waits is withdrawn, and the
+/// replay must make so many more and not all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stuck_replay_keeps_to_its_bound_after_a_crash() {
+    const OPEN: u64 = 1_000;
+    const FREED: usize = 150;
+    const COUNT: usize = 1_450;
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let policies = json!({"url": receiver.url, "retry_policy": {"max_attempts": 1},
+        "circuit_breaker": {"enabled": false}, "max_concurrency": 100});
+    let destination = server.post("/v1/destinations", policies).await.expect(201);
+    let event = |n: usize| json!({"event_type": if n < FREED { "first.ones" } else { "a.b" }, "payload": n});
+    for numbers in [0..1_000, 1_000..COUNT] {
+        let events: Vec<Value> = numbers.map(event).collect();
+        server.post("/v1/outbound-events/batch", json!({"events": events})).await.expect(202);
+    }
+    let dead = async || total(&server, "status=dead_letter").await;
+    until(secs(60), "all are dead", async || dead().await == COUNT as u64).await;
+    let pause = format!("/v1/destinations/{}/pause", destination["id"].as_str().expect("an id"));
+    server.post(&pause, json!({})).await.expect(200);
+    let job = server.post("/v1/replays", json!({"filter": {}, "max_per_minute": 600_000})).await.expect(202);
+    let path = format!("/v1/replays/{}", job["id"].as_str().expect("a string"));
+    let done =
+        async |server: &Server| server.get(&path).await.expect(200)["done"].as_u64().expect("a number");
+    until(secs(20), "no more may be open", async || done(&server).await == OPEN).await;
+    server.kill9();
+    server.restart().await;
+
+    let withdraw = json!({"filter": {"event_type": "first.ones"}});
+    let withdrawn = server.post("/v1/cancellations", withdraw).await.expect(202);
+    assert_eq!(until_done(&server, "cancellations", &withdrawn).await["done"], FREED);
+    let room = OPEN + FREED as u64;
+    until(secs(60), "it goes on", async || done(&server).await >= room).await;
+    assert_eq!(total(&server, "status=queued").await, OPEN);
+    assert_eq!(done(&server).await, room);
+}
+
+/// Two nodes that know each other, the database that they share, and its URL; `None` where there is no PostgreSQL.
+async fn two_nodes() -> Option<(Postgres, Server, Server)> {
+    let Some(programs) = Postgres::programs() else {
+        kit::skip(kit::NO_POSTGRES);
+        return None;
+    };
+    let postgres = Postgres::start(&programs);
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", postgres.port);
+    let environment = [("TIDEGATE_DATABASE_URL", url.as_str()), ("TIDEGATE_SECRET_KEY", SECRET_KEY)];
+    let first = Server::start_in(&environment, &["--node-name", "first"]).await;
+    let second = Server::start_in(&environment, &["--node-name", "second"]).await;
+    Some((postgres, first, second))
+}
+
+/// Goal: whoever stops a job may ask any node, and it does no more of its work.
+/// Method: two slow jobs of each kind, on one node; one of both is stopped on the other node, at once; when the other has done
+/// some more of its own work, the stopped one must have done none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_stopped_on_any_node() {
+    let Some((_postgres, first, second)) = two_nodes().await else { return };
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let mut names = Vec::new();
+    for event_type in ["stopped.one", "other.one"] {
+        let body = json!({"url": receiver.url, "retry_policy": {"max_attempts": 1}, "event_types": [event_type],
+            "circuit_breaker": {"enabled": false}});
+        let destination = first.post("/v1/destinations", body).await.expect(201);
+        names.push(destination["id"].as_str().expect("an id").to_owned());
+    }
+    let events: Vec<Value> = ["stopped.one", "other.one"]
+        .into_iter()
+        .flat_map(|event_type| vec![json!({"event_type": event_type, "payload": 1}); 60])
+        .collect();
+    let publish = async || {
+        first.post("/v1/outbound-events/batch", json!({"events": events.clone()})).await.expect(202);
+    };
+    publish().await;
+    until(secs(30), "all are dead", async || total(&first, "status=dead_letter").await == 120).await;
+    for name in &names {
+        first.post(&format!("/v1/destinations/{name}/pause"), json!({})).await.expect(200);
+    }
+    for (kind, made) in [("replays", "queued"), ("cancellations", "cancelled")] {
+        if kind == "cancellations" {
+            publish().await;
+        }
+        let begin = async |name: &String| {
+            let body = json!({"filter": {"destination_id": name}, "max_per_minute": 120});
+            let job = first.post(&format!("/v1/{kind}"), body).await.expect(202);
+            format!("/v1/{kind}/{}", job["id"].as_str().expect("an id"))
+        };
+        let (stopped, other) = (begin(&names[0]).await, begin(&names[1]).await);
+        let done = async |path: &str| first.get(path).await.expect(200)["done"].as_u64().expect("a number");
+        let both = async || done(&stopped).await.min(done(&other).await);
+        until(secs(20), "both have begun", async || both().await >= 2).await;
+        assert_eq!(second.delete(&stopped).await.status, 204);
+        let left = second.get(&stopped).await.expect(200);
+        assert_eq!((&left["status"], left["finished_at"].is_string()), (&json!("stopped"), true), "{left}");
+        let query = format!("status={made}&destination_id={}", names[0]);
+        let (worked, so_far) = (total(&first, &query).await, done(&other).await);
+        until(secs(30), "the other goes on", async || done(&other).await >= so_far + 5).await;
+        assert_eq!(first.get(&stopped).await.expect(200), left);
+        // What it was at when it was stopped may have been done.
+        assert!(total(&first, &query).await <= worked + 2, "{kind} went on");
+        assert_eq!(second.delete(&other).await.status, 204);
+    }
+    let lines = first.get("/v1/audit-log?limit=200").await.expect(200);
+    let lines = lines["items"].as_array().expect("a list").iter();
+    assert_eq!(
+        lines.filter(|line| line["action"].as_str().is_some_and(|word| word.ends_with(".stop"))).count(),
+        4
+    );
+}
+
+/// Goal: a job begins with its line in the audit log, or not at all; and ends so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_could_not_be_written_down_has_not_begun() {
+    let Some((postgres, first, _second)) = two_nodes().await else { return };
+    let sql = |text: &str| postgres.sql("postgres", text);
+    let refuse = |action: &str| {
+        sql(&format!(
+            "alter table tidegate.audit_log add constraint refused check (action <> '{action}') not valid"
+        ))
+    };
+    let allow = || sql("alter table tidegate.audit_log drop constraint refused");
+    let receiver = Receiver::start(|_| Reply::status(500)).await;
+    let destination = dead_letters(&first, &receiver, 20).await;
+    let pause = format!("/v1/destinations/{}/pause", destination["id"].as_str().expect("an id"));
+    first.post(&pause, json!({})).await.expect(200);
+    let body = json!({"filter": {}, "max_per_minute": 60});
+    refuse("replay.create");
+    first.post("/v1/replays", body.clone()).await.expect_error(503, "store_unavailable");
+    assert_eq!(first.get("/v1/replays").await.expect(200)["items"], json!([]));
+    allow();
+    let job = first.post("/v1/replays", body).await.expect(202);
+    let path = format!("/v1/replays/{}", job["id"].as_str().expect("an id"));
+    refuse("replay.stop");
+    first.delete(&path).await.expect_error(503, "store_unavailable");
+    let so_far = first.get(&path).await.expect(200);
+    assert_eq!(so_far["status"], "running");
+    until(secs(20), "it goes on", async || {
+        first.get(&path).await.expect(200)["done"].as_u64() > so_far["done"].as_u64()
+    })
+    .await;
+    allow();
+    assert_eq!(first.delete(&path).await.status, 204);
+    assert_eq!(first.get(&path).await.expect(200)["status"], "stopped");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
--- A job, new or with its progress.
+-- A job, new or with its progress. One that has ended stays so, whoever still works at it.
 -- Index: the primary key.
 insert into jobs (
   id, account_no, kind, request, created_at, state, position, total, done, skipped, finished_at, no
@@ -6,3 +6,4 @@ insert into jobs (
 on conflict (id) do update
 set state = excluded.state, position = excluded.position, total = excluded.total, done = excluded.done,
   skipped = excluded.skipped, finished_at = excluded.finished_at
+where jobs.state = 0

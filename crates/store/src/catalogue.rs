@@ -3,9 +3,10 @@
 //! All of it is small, read once at start and kept in memory by the server. Documents are JSON in the words of the API; the
 //! store does not look into them.
 
-use tidegate_core::id::{AccountId, DestinationId, KeyId, RouteId};
+use tidegate_core::id::{AccountId, DestinationId, KeyId, ReplayId, RouteId};
 use tidegate_core::time::Timestamp;
 
+use crate::job::Job;
 use crate::{AccountNo, DestinationNo};
 
 /// Everything, as it is at start.
@@ -147,6 +148,8 @@ pub enum Edit {
     DropAccount(AccountNo),
     /// A new key.
     AddKey(ApiKey),
+    /// A key of the account that this change has added before. `account` is ignored and given by the store.
+    AddFirstKey(ApiKey),
     /// It is revoked.
     DropKey(KeyId),
     /// A new destination. `no` is ignored and given by the store.
@@ -167,6 +170,15 @@ pub enum Edit {
         account: AccountNo,
         /// Which.
         event_type: String,
+    },
+    /// A new job, to be worked at here.
+    AddJob(Job),
+    /// A job goes no further, whoever works at it. One that has ended is [`Changed::Missing`].
+    StopJob {
+        /// Which.
+        job: ReplayId,
+        /// When.
+        at: Timestamp,
     },
 }
 

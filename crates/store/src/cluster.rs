@@ -432,6 +432,10 @@ impl Node {
     pub(crate) fn works_at(&self, job: ReplayId) {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
     }
+    /// Nobody here does any more.
+    pub(crate) fn leaves_job(&self, job: ReplayId) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+    }
     /// Those at which nobody here works yet; from now on somebody does.
     pub(crate) fn new_jobs(&self, jobs: Vec<Job>) -> Vec<Job> {
         let mut known = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);

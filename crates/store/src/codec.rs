@@ -9,9 +9,9 @@ use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 
 use crate::event::Body;
-use crate::job::{JobKind, JobState};
+use crate::job::{Job, JobKind, JobState};
 use crate::list::Stage;
-use crate::source::{Fault, Result};
+use crate::source::{Fault, Result, Value};
 
 /// A column holds something that this binary never writes.
 pub(crate) fn strange(what: &str, value: impl std::fmt::Display) -> Fault {
@@ -171,6 +171,22 @@ pub(crate) fn job_kind_column(kind: JobKind) -> i64 {
 /// The kind again.
 pub(crate) fn job_kind(column: i64) -> JobKind {
     if column == 1 { JobKind::Cancellation } else { JobKind::Replay }
+}
+/// A job in its columns.
+pub(crate) fn job_columns(job: &Job) -> [Value<'_>; 11] {
+    [
+        bits(job.id).into(),
+        job.account.0.into(),
+        job_kind_column(job.kind).into(),
+        (&job.request).into(),
+        job.created_at.as_millis().into(),
+        job_state_column(job.state).into(),
+        job.position.map(seq).into(),
+        job.total.map(count).into(),
+        count(job.done).into(),
+        count(job.skipped).into(),
+        maybe_ms(job.finished_at).into(),
+    ]
 }
 /// The number of a job's state.
 pub(crate) const fn job_state_column(state: JobState) -> i64 {

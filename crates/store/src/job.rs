@@ -22,8 +22,17 @@ pub enum JobState {
     Running,
     /// It has seen everything.
     Done,
-    /// A person stopped it.
+    /// It goes no further: a person stopped it, or what was asked for cannot be read.
     Stopped,
+}
+
+/// What became of a job's progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is written.
+    Written,
+    /// Nothing is, and whoever brings it should go no further: the job has ended, or another node works at it by now.
+    Lost,
 }
 
 /// A job.

@@ -4,15 +4,15 @@ mod look;
 
 use std::sync::Arc;
 
-use tidegate_core::id::{AccountId, DeliveryId};
+use tidegate_core::id::{AccountId, DeliveryId, ReplayId};
 use tidegate_core::time::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::Store;
-use crate::catalogue::{Change, Changed};
+use crate::catalogue::{Change, Changed, Edit};
 use crate::cluster::{Cluster, OrderNo};
 use crate::event::{Accept, Accepted, Message, NewReplay};
-use crate::job::Job;
+use crate::job::{Job, Progress};
 use crate::lane::{Of, RefillQuery, Refilled, Waiting};
 use crate::outbox::{Outboxed, Refused};
 use crate::queue::{Queue, Urgency};
@@ -34,8 +34,12 @@ impl Store {
     }
 
     /// Accepts replays, together with the progress of the job that makes them. Those whose event is gone by now are left
-    /// out: the commit names the others.
-    pub async fn accept_replays(&self, replays: Vec<NewReplay>, job: Option<Job>) -> Result<(), StoreError> {
+    /// out: the commit names the others. Whoever has lost the job makes none.
+    pub async fn accept_replays(
+        &self,
+        replays: Vec<NewReplay>,
+        job: Option<Job>,
+    ) -> Result<Progress, StoreError> {
         self.write(|answer| Work::Replays { replays, job, answer }).await
     }
 
@@ -50,15 +54,32 @@ impl Store {
         }
     }
 
-    /// Changes what owners asked for: all edits and the line in the audit log, or nothing.
+    /// Changes what owners asked for: all edits and the line in the audit log, or nothing. Whoever adds a job works at it.
     pub async fn change(&self, change: Change) -> Result<Changed, StoreError> {
-        self.write(|answer| Work::Change { change, answer }).await
+        let new_job = |edit: &Edit| if let Edit::AddJob(job) = edit { Some(job.id) } else { None };
+        let jobs: Vec<ReplayId> = change.edits.iter().filter_map(new_job).collect();
+        jobs.iter().for_each(|job| self.works_at(*job));
+        let changed = self.write(|answer| Work::Change { change, answer }).await;
+        if !matches!(changed, Ok(Changed::Done { .. })) {
+            // A change whose answer was lost may have been made: then the job is adopted.
+            jobs.into_iter().for_each(|job| self.leave_job(job));
+        }
+        changed
     }
 
-    /// Stores a job, new or with its progress.
-    pub async fn put_job(&self, job: Job) -> Result<(), StoreError> {
-        self.inner.shared.node.iter().for_each(|node| node.works_at(job.id));
+    /// Stores a job, new or with its progress. One that has ended stays as it is.
+    pub async fn put_job(&self, job: Job) -> Result<Progress, StoreError> {
+        self.works_at(job.id);
         self.write(|answer| Work::PutJob { job, answer }).await
+    }
+
+    /// Nobody here works at a job any more. If it is not over it may be adopted, also by this node.
+    pub fn leave_job(&self, job: ReplayId) {
+        self.inner.shared.node.iter().for_each(|node| node.leaves_job(job));
+    }
+
+    fn works_at(&self, job: ReplayId) {
+        self.inner.shared.node.iter().for_each(|node| node.works_at(job));
     }
 
     /// Events in the outbox that this node is to accept, in the order in which they were put there.

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use crate::catalogue::{Change, Changed};
 use crate::cluster::OrderNo;
 use crate::event::{Accept, Accepted, NewReplay};
-use crate::job::Job;
+use crate::job::{Job, Progress};
 use crate::record::Record;
 use crate::{DestinationNo, StoreError};
 
@@ -29,7 +29,7 @@ pub(crate) enum Work {
     Replays {
         replays: Vec<NewReplay>,
         job: Option<Job>,
-        answer: Answer<()>,
+        answer: Answer<Progress>,
     },
     Record {
         record: Record,
@@ -42,7 +42,7 @@ pub(crate) enum Work {
     },
     PutJob {
         job: Job,
-        answer: Answer<()>,
+        answer: Answer<Progress>,
     },
     Promote {
         destination: DestinationNo,
@@ -83,6 +83,8 @@ pub(crate) enum Done {
     Posted(OrderNo),
     /// A record, and how many of its results were refused because another node works their destinations by now.
     Stale(usize),
+    /// The progress of a job that is another's by now, or has ended: nothing is written.
+    Lost,
     Nothing,
 }
 

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tidegate_core::delivery::Withdrawn;
 use tidegate_core::id::AccountId;
 use tidegate_core::invalid::Invalid;
 use tidegate_store::AccountNo;
@@ -22,6 +23,7 @@ use super::page::{Cursor, ListAnswer, ListQuery, page_of};
 use super::{App, Data, created, new_id, ok};
 use crate::auth::{Call, Operator, Role};
 use crate::catalogue::{AccountEntry, SettingsDocument};
+use crate::jobs;
 use crate::policy::{Change, check_external_id};
 
 /// The longest name.
@@ -128,13 +130,13 @@ async fn create(
         version: 1,
         created_at: app.engine.now().wall,
     };
-    let audit = caller.audit(&app, "account.create", id, &json!({"name": body.name}));
-    let done = app.catalogue.change(vec![Edit::AddAccount(row)], Some(audit)).await?;
+    // One change: an account without a key could not be made again under its external id.
+    let (key, key_row) = keys::make(&app, AccountNo(0), "first key", Role::Owner, None)?;
+    let said = json!({"name": body.name, "key": key_row.id.to_string(), "role": "owner"});
+    let audit = caller.audit(&app, "account.create", id, &said);
+    let edits = vec![Edit::AddAccount(row), Edit::AddFirstKey(key_row)];
+    let done = app.catalogue.change(edits, Some(audit)).await?;
     let no = done.accounts.first().copied().ok_or_else(ApiError::not_found)?;
-    let (key, row) = keys::make(&app, no, "first key", Role::Owner, None)?;
-    let audit =
-        caller.audit(&app, "key.create", row.id, &json!({"account": id.to_string(), "role": "owner"}));
-    app.catalogue.change(vec![Edit::AddKey(row)], Some(audit)).await?;
     let entry = app.catalogue.account(no).ok_or_else(ApiError::not_found)?;
     let view = AccountView { api_key: Some(key), ..AccountView::new(&app, &entry) };
     Ok((etag(entry.row.version), created(view)))
@@ -239,12 +241,17 @@ async fn delete(
         let message = "this account holds operator keys: revoke them first, with a key of another account";
         return Err(ApiError::conflict("operator_account", message));
     }
+    let no = entry.row.no;
     // First the destinations, so that their deliveries are withdrawn like those of any deleted destination.
-    let destinations = app.catalogue.destinations(entry.row.no);
-    let mut edits: Vec<Edit> = destinations.iter().map(|entry| Edit::DropDestination(entry.row.no)).collect();
-    edits.push(Edit::DropAccount(entry.row.no));
+    let destinations: Vec<_> = app.catalogue.destinations(no).iter().map(|entry| entry.row.no).collect();
+    let mut edits: Vec<Edit> = destinations.iter().copied().map(Edit::DropDestination).collect();
+    edits.push(Edit::DropAccount(no));
     let audit =
         caller.audit(&app, "account.delete", entry.row.id, &json!({"destinations": destinations.len()}));
-    turn.change(edits, Some(audit)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    turn.carry_out(|turn| async move {
+        turn.apply(edits, Some(audit)).await?;
+        jobs::clear(&app, no, destinations, Withdrawn::DestinationDeleted);
+        Ok::<_, ApiError>(StatusCode::NO_CONTENT)
+    })
+    .await
 }

@@ -25,6 +25,7 @@ pub(crate) struct Done {
 /// An edit that is understood, ready for memory.
 enum Ready {
     AddAccount(AccountEntry),
+    AddFirstKey([u8; 32], KeyEntry),
     SetAccount(AccountEntry, Vec<Arc<DestinationEntry>>),
     DropAccount(AccountNo),
     AddKey([u8; 32], KeyEntry),
@@ -36,6 +37,8 @@ enum Ready {
     DropRoute(tidegate_core::id::RouteId),
     SetEventType(EventTypeEntry),
     DropEventType(AccountNo, String),
+    /// Jobs are not kept in memory.
+    Job,
 }
 
 /// What the engine has to hear of.
@@ -77,6 +80,7 @@ fn understand(shared: &Shared, edit: &Edit) -> Result<Ready, Invalid> {
         Edit::SetAccount(row) => set_account(shared, AccountEntry::new(row.clone())?)?,
         Edit::DropAccount(no) => Ready::DropAccount(*no),
         Edit::AddKey(row) => Ready::AddKey(row.hash, KeyEntry::new(row)?),
+        Edit::AddFirstKey(row) => Ready::AddFirstKey(row.hash, KeyEntry::new(row)?),
         Edit::DropKey(id) => Ready::DropKey(*id),
         Edit::AddDestination(row) => {
             Ready::AddDestination(DestinationEntry::new(row.clone(), compile(shared, row)?))
@@ -89,6 +93,7 @@ fn understand(shared: &Shared, edit: &Edit) -> Result<Ready, Invalid> {
         Edit::DropRoute(id) => Ready::DropRoute(*id),
         Edit::SetEventType(row) => Ready::SetEventType(EventTypeEntry::new(row.clone())?),
         Edit::DropEventType { account, event_type } => Ready::DropEventType(*account, event_type.clone()),
+        Edit::AddJob(_) | Edit::StopJob { .. } => Ready::Job,
     })
 }
 
@@ -100,11 +105,13 @@ fn compile(shared: &Shared, row: &tidegate_store::catalogue::Destination) -> Res
 
 fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>) {
     let (mut accounts, mut destinations) = (done.accounts.iter(), done.destinations.iter());
+    let mut newest = None;
     let mut state = shared.write();
     for edit in ready {
         match edit {
             Ready::AddAccount(mut entry) => {
                 entry.row.no = accounts.next().copied().unwrap_or(entry.row.no);
+                newest = Some(entry.row.no);
                 state.put_account(entry);
             }
             Ready::SetAccount(entry, destinations) => {
@@ -116,6 +123,10 @@ fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>
             }
             Ready::DropAccount(no) => tell.extend(state.drop_account(no).into_iter().map(Tell::Retire)),
             Ready::AddKey(hash, entry) => state.put_key(hash, entry),
+            Ready::AddFirstKey(hash, mut entry) => {
+                entry.account = newest.unwrap_or(entry.account);
+                state.put_key(hash, entry);
+            }
             Ready::DropKey(id) => state.drop_key(id),
             Ready::AddDestination(mut entry) => {
                 entry.row.no = destinations.next().copied().unwrap_or(entry.row.no);
@@ -136,6 +147,7 @@ fn take_in(shared: &Shared, ready: Vec<Ready>, done: &Done, tell: &mut Vec<Tell>
             Ready::DropRoute(id) => state.drop_route(id),
             Ready::SetEventType(entry) => state.put_event_type(entry),
             Ready::DropEventType(account, event_type) => state.drop_event_type(account, &event_type),
+            Ready::Job => {}
         }
     }
 }

@@ -18,10 +18,14 @@ use super::{AGAIN, becomes_true};
 use crate::api::App;
 use crate::api::error::ApiError;
 
-/// Withdraws everything that waits for a destination, in the background.
-pub(crate) fn clear(app: &App, account: AccountNo, destination: DestinationNo, by: Withdrawn) {
+/// Withdraws everything that waits for destinations of an account, in the background and one after the other.
+pub(crate) fn clear(app: &App, account: AccountNo, destinations: Vec<DestinationNo>, by: Withdrawn) {
     let app = app.clone();
-    tokio::spawn(async move { until_done(&app, account, destination, by).await });
+    tokio::spawn(async move {
+        for destination in destinations {
+            until_done(&app, account, destination, by).await;
+        }
+    });
 }
 
 /// The same for destinations that were deleted in an earlier life of the server.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::delivery::{Status, Withdrawn};
 use tidegate_store::delivery::StoredDelivery;
-use tidegate_store::job::{Job, JobKind};
+use tidegate_store::job::{Job, JobKind, Progress};
 use tidegate_store::list::PageQuery;
 
 use super::Step;
@@ -44,6 +44,8 @@ pub(super) async fn step(app: &App, job: &mut Job, request: &JobRequest) -> Resu
     if found.next.is_none() {
         return Ok(Step::Done);
     }
-    app.engine.store().put_job(job.clone()).await?;
+    if app.engine.store().put_job(job.clone()).await? == Progress::Lost {
+        return Ok(Step::Lost);
+    }
     Ok(Step::After(request.max_per_minute.map_or(Duration::ZERO, |rate| pause(count, rate))))
 }

@@ -83,7 +83,9 @@ impl Server {
         let client = Client::new(&base_url, KEY);
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut environment: Vec<_> = environment.iter().map(own).collect();
-        if let Some(url) = Postgres::fresh_database() {
+        // A test that says which database is about that one.
+        let has_one = environment.iter().any(|(name, _)| name == "TIDEGATE_DATABASE_URL");
+        if let Some(url) = Postgres::fresh_database().filter(|_| !has_one) {
             environment.push(("TIDEGATE_DATABASE_URL".to_owned(), url));
         }
         let child = spawn(&arguments, &environment, &home);

@@ -93,7 +93,6 @@ statements! {
     PARTITIONS = "partitions";
     POST_ORDER = "post_order";
     PROMOTE = "promote";
-    PUT_JOB = "put_job";
     REFUSED_OUTBOX = "refused_outbox";
     REFUSE_OUTBOX = "refuse_outbox";
     RENEW_LEASE = "renew_lease";

@@ -208,7 +208,7 @@ impl Writer {
         let moved = first.add_fenced(sql::SETTLE_OPEN, self.slots.node, settled.opens());
         let promoted = rest::promote(&mut first, group);
         let posted = rest::post_orders(&mut first, group);
-        let strange = first.add_fenced(sql::STRANGE_JOBS, self.slots.node, rest::jobs_of_replays(group));
+        let strange = first.add_fenced(sql::STRANGE_JOBS, self.slots.node, rest::jobs_worked_at(group));
         let answers = first.send(&self.link)?;
         self.link.begun();
         drop(first);
@@ -226,8 +226,10 @@ impl Writer {
         for (place, work) in group.iter_mut().enumerate() {
             done.push(match work {
                 Work::Accept(accepting) => Done::Accepted(known.accept(accepting, &self.intern)?),
-                Work::Replays { job: Some(job), .. } if strange.contains(&codec::bits(job.id)[..]) => {
-                    Done::Nothing
+                Work::Replays { job: Some(job), .. } | Work::PutJob { job, .. }
+                    if strange.contains(&codec::bits(job.id)[..]) =>
+                {
+                    Done::Lost
                 }
                 Work::Replays { replays, .. } => Done::Replayed(known.replayed(replays)),
                 Work::Record { record, .. } => {

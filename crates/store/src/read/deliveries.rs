@@ -1,6 +1,6 @@
 //! Deliveries, one by one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tidegate_core::id::{DeliveryId, EventId};
 use tidegate_core::sequence::Sequence;
@@ -74,5 +74,13 @@ impl Reader {
             *known = number.max(*known);
         }
         Ok(newest)
+    }
+
+    pub(crate) fn open_among(&self, deliveries: &[Sequence]) -> Result<HashSet<Sequence>> {
+        let numbers: Vec<String> =
+            deliveries.iter().map(|delivery| codec::seq(*delivery).to_string()).collect();
+        let open =
+            self.all(sql::OPEN_AMONG, params![numbers.join(",")], |row| Ok(codec::sequence(row.get(0)?)))?;
+        Ok(open.into_iter().collect())
     }
 }

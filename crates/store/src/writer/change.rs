@@ -5,6 +5,7 @@ use crate::catalogue::{
     Account, ApiKey, AuditEntry, Change, Changed, Destination, Edit, EventTypeRow, Route,
 };
 use crate::codec::{self, count, maybe_ms};
+use crate::job::Job;
 use crate::source::{Sql, Value, params};
 use crate::{AccountNo, DestinationNo, sql};
 
@@ -20,6 +21,10 @@ pub(crate) trait Editor {
     fn insert(&self, sql: Sql, values: &[Value<'_>]) -> Unless<u32, Self::Failure>;
     /// Runs statements about savepoints.
     fn mark(&self, sql: &'static str) -> Result<(), Self::Failure>;
+    /// The number of this node, where there are several: who works at a new job.
+    fn node(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// What a statement gave, unless it could not be run.
@@ -71,7 +76,7 @@ impl<E: Editor> Changing<'_, E> {
     fn change(&self, change: &Change) -> Unless<Changed, E::Failure> {
         let (mut accounts, mut destinations) = (Vec::new(), Vec::new());
         for edit in &change.edits {
-            match self.edit(edit)? {
+            match self.edit(edit, accounts.last().copied())? {
                 Edited::Account(no) => accounts.push(no),
                 Edited::Destination(no) => destinations.push(no),
                 Edited::Done => {}
@@ -84,12 +89,17 @@ impl<E: Editor> Changing<'_, E> {
         Ok(Changed::Done { accounts, destinations })
     }
 
-    fn edit(&self, edit: &Edit) -> Unless<Edited, E::Failure> {
+    /// `newest` is the account that the same change has added last.
+    fn edit(&self, edit: &Edit, newest: Option<AccountNo>) -> Unless<Edited, E::Failure> {
         match edit {
             Edit::AddAccount(account) => self.add_account(account),
             Edit::SetAccount(account) => self.set_account(account),
             Edit::DropAccount(account) => self.drop_account(*account),
-            Edit::AddKey(key) => self.add_key(key),
+            Edit::AddKey(key) => self.add_key(key, key.account),
+            Edit::AddFirstKey(key) => match newest {
+                Some(account) => self.add_key(key, account),
+                None => Ok(Edited::Not(Changed::Missing)),
+            },
             Edit::DropKey(key) => self.drop_one(sql::DROP_KEY, params![codec::bits(*key)]),
             Edit::AddDestination(destination) => self.add_destination(destination),
             Edit::SetDestination(destination) => self.set_destination(destination),
@@ -102,6 +112,10 @@ impl<E: Editor> Changing<'_, E> {
             Edit::SetEventType(row) => self.set_event_type(row),
             Edit::DropEventType { account, event_type } => {
                 self.drop_one(sql::DROP_EVENT_TYPE, params![account.0, event_type])
+            }
+            Edit::AddJob(job) => self.add_job(job),
+            Edit::StopJob { job, at } => {
+                self.drop_one(sql::STOP_JOB, params![codec::bits(*job), at.as_millis()])
             }
         }
     }
@@ -146,13 +160,13 @@ impl<E: Editor> Changing<'_, E> {
         self.drop_one(sql::DROP_ACCOUNT, params![account.0])
     }
 
-    fn add_key(&self, key: &ApiKey) -> Unless<Edited, E::Failure> {
-        if !self.editor.exists(sql::ACCOUNT_IS_THERE, params![key.account.0])? {
+    fn add_key(&self, key: &ApiKey, account: AccountNo) -> Unless<Edited, E::Failure> {
+        if !self.editor.exists(sql::ACCOUNT_IS_THERE, params![account.0])? {
             return Ok(Edited::Not(Changed::Missing));
         }
         let values = params![
             codec::bits(key.id),
-            key.account.0,
+            account.0,
             key.hash,
             &key.document,
             key.created_at.as_millis(),
@@ -221,6 +235,12 @@ impl<E: Editor> Changing<'_, E> {
         }
         let changed = self.editor.execute(sql::SET_EVENT_TYPE, values)?;
         self.updated(changed, sql::EVENT_TYPE_IS_THERE, params![row.account.0, &row.event_type])
+    }
+
+    fn add_job(&self, job: &Job) -> Unless<Edited, E::Failure> {
+        let values = codec::job_columns(job).into_iter().chain(self.editor.node().map(Value::from));
+        self.editor.execute(sql::PUT_JOB, &values.collect::<Vec<_>>())?;
+        Ok(Edited::Done)
     }
 
     /// What an update came to: if it changed nothing, the row is another version, or gone.

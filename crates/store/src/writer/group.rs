@@ -8,6 +8,7 @@ use super::parts::{self, Split};
 use super::{Engine, Failure, Writer, now};
 use crate::StoreError;
 use crate::event::{Accepted, Item};
+use crate::job::Progress;
 use crate::record::{Commit, Record};
 use crate::work::{Done, Forgetting, Work};
 
@@ -206,7 +207,10 @@ fn answer(work: Work, done: Done) {
     match (work, done) {
         (Work::Accept(accepting), Done::Accepted(accepted)) => drop(accepting.answer.send(Ok(accepted))),
         (Work::Change { answer, .. }, Done::Changed(changed)) => drop(answer.send(Ok(changed))),
-        (Work::Replays { answer, .. } | Work::PutJob { answer, .. }, _) => drop(answer.send(Ok(()))),
+        (Work::Replays { answer, .. } | Work::PutJob { answer, .. }, done) => {
+            let lost = matches!(done, Done::Lost);
+            drop(answer.send(Ok(if lost { Progress::Lost } else { Progress::Written })));
+        }
         (Work::PostOrder { answer, .. }, Done::Posted(order)) => drop(answer.send(Ok(order))),
         (Work::Promote { answer, .. } | Work::Forget(Forgetting { answer, .. }), Done::Counted(count)) => {
             drop(answer.send(Ok(count)));

@@ -12,7 +12,7 @@ use tidegate_core::time::Millis;
 use tidegate_store::catalogue::{Change, Edit};
 use tidegate_store::cluster::{Cluster, News, OrderNo};
 use tidegate_store::event::{Accept, Accepted, ExternalId, IdempotencyKey, Item, NewEvent, NewReplay};
-use tidegate_store::job::{Job, JobKind, JobState};
+use tidegate_store::job::{Job, JobKind, JobState, Progress};
 use tidegate_store::lane::{Of, Waiting};
 use tidegate_store::record::{LaneSave, OrderDone, Record, Settled};
 use tidegate_store::{AccountNo, DestinationNo, Store, StoreError};
@@ -516,13 +516,27 @@ fn job(number: u128) -> Job {
     }
 }
 
+/// Goal: a node that has left a job, because it had lost it or never knew that it was stored, takes it up like any other.
+#[tokio::test]
+async fn a_job_that_nobody_here_works_at_is_adopted_again() {
+    let pair = Pair::new().await;
+    let begin = Change { edits: vec![Edit::AddJob(job(7))], audit: None };
+    pair.first.store.change(begin).await.unwrap();
+    assert!(pair.first.store.adopt_jobs().await.unwrap().is_empty());
+    pair.first.store.leave_job(job(7).id);
+    assert!(pair.second.adopt_jobs().await.unwrap().is_empty(), "its node lives");
+    let adopted = pair.first.store.adopt_jobs().await.unwrap();
+    assert_eq!(adopted.iter().map(|job| job.id).collect::<Vec<_>>(), [job(7).id]);
+}
+
 /// Goal: a job goes on where its node is gone, on one other node, and its old node does nothing more for it.
 #[tokio::test]
 async fn a_job_whose_node_is_gone_is_taken_over() {
     let pair = Pair::new().await;
     let delivery = pair.first.deliver(1, 1, 1, START).await.swap_remove(0);
     let event = pair.first.commits.lock().unwrap().last().unwrap().accepted[0].message.id;
-    pair.first.store.put_job(job(7)).await.unwrap();
+    let begin = Change { edits: vec![Edit::AddJob(job(7))], audit: None };
+    pair.first.store.change(begin).await.unwrap();
     assert!(pair.second.adopt_jobs().await.unwrap().is_empty());
     assert!(pair.first.store.adopt_jobs().await.unwrap().is_empty(), "it works at it already");
     end_leases(&pair.first.place);
@@ -539,18 +553,23 @@ async fn a_job_whose_node_is_gone_is_taken_over() {
     };
     let progress = |done| Some(Job { done, ..job(7) });
     let of_first = replay(pair.first.numbers(START, 1));
-    pair.first.store.accept_replays(vec![of_first], progress(1)).await.unwrap();
+    let lost = pair.first.store.accept_replays(vec![of_first], progress(1)).await.unwrap();
+    assert_eq!(lost, Progress::Lost);
+    let over = Job { state: JobState::Done, finished_at: Some(later(8)), ..job(7) };
+    assert_eq!(pair.first.store.put_job(over).await.unwrap(), Progress::Lost, "it is not theirs to end");
     assert_eq!(pair.second.deliveries_of(event).await.unwrap().len(), 1);
     let of_second = replay(pair.first.numbers(START, 1));
-    pair.second.accept_replays(vec![of_second], progress(2)).await.unwrap();
+    let written = pair.second.accept_replays(vec![of_second], progress(2)).await.unwrap();
+    assert_eq!(written, Progress::Written);
     assert_eq!(pair.second.deliveries_of(event).await.unwrap().len(), 2);
     assert_eq!(pair.second.job(AccountNo(1), job(7).id).await.unwrap().unwrap().done, 2);
 
     // Anybody may stop it, and it stays stopped.
-    let stopped = Job { state: JobState::Stopped, finished_at: Some(later(9)), ..job(7) };
-    pair.first.store.put_job(stopped).await.unwrap();
+    let stop = Change { edits: vec![Edit::StopJob { job: job(7).id, at: later(9) }], audit: None };
+    pair.first.store.change(stop).await.unwrap();
     let of_second = replay(pair.first.numbers(START, 1));
-    pair.second.accept_replays(vec![of_second], progress(3)).await.unwrap();
+    let lost = pair.second.accept_replays(vec![of_second], progress(3)).await.unwrap();
+    assert_eq!(lost, Progress::Lost);
     assert_eq!(pair.second.deliveries_of(event).await.unwrap().len(), 2);
     assert_eq!(pair.second.job(AccountNo(1), job(7).id).await.unwrap().unwrap().state, JobState::Stopped);
 }

@@ -63,7 +63,7 @@ async fn a_database_that_went_away_and_came_back_loses_nothing() {
         let answer = tokio::time::timeout(Duration::from_secs(4), asked).await.expect("at once");
         assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     }
-    assert!(bench.store.status().full && !bench.store.status().broken);
+    assert!(bench.store.status().waits && !bench.store.status().broken);
     assert!(matches!(
         bench.store.survey(vec![DestinationNo(1)], START).await,
         Err(StoreError::Unavailable(_))
@@ -395,7 +395,7 @@ async fn what_the_database_gave_up_for_another_is_made_again() {
         }
     }
     assert!(bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().is_some());
-    assert!(!bench.store.status().full && !bench.store.status().broken);
+    assert!(!bench.store.status().waits && !bench.store.status().broken);
 }
 
 /// Goal: a database in which nothing may be changed for a while (a person's order, a standby) loses nothing: publishers hear so
@@ -418,7 +418,7 @@ async fn a_database_that_is_read_only_for_a_while_loses_nothing() {
     let asked = bench.store.accept(accept);
     let answer = tokio::time::timeout(Duration::from_secs(4), asked).await.expect("at once");
     assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
-    assert!(bench.store.status().full && !bench.store.status().broken);
+    assert!(bench.store.status().waits && !bench.store.status().broken);
     assert!(tickets(&bench.commits).is_empty());
     assert!(bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().is_some(), "it can be looked at");
     turn("off");

@@ -1,9 +1,10 @@
 //! What became of events: their replays, and the attempts for their deliveries.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tidegate_core::delivery::Delivery;
 use tidegate_core::id::{DeliveryId, EventId};
+use tidegate_core::sequence::Sequence;
 use tidegate_store::DestinationNo;
 use tidegate_store::delivery::Room;
 use tidegate_store::event::{NewEvent, NewReplay};
@@ -58,6 +59,13 @@ async fn the_newest_replays_of_events_are_found_open_or_ended(engine: Engine) {
     let all = HashMap::from_iter(of_first.into_iter().chain([of(ids[1], 2, &other)]));
     assert_eq!(found(&ids).await, all);
     assert_eq!(found(&[ids, ids].concat()).await, all);
+
+    let [first, second, elsewhere, other] =
+        [first, second, elsewhere, other].map(|delivery| delivery.id.sequence());
+    let open = async |asked: &[Sequence]| bench.store.open_among(asked.to_vec()).await.unwrap();
+    assert_eq!(open(&[]).await, HashSet::new());
+    assert_eq!(open(&[first, second, elsewhere, Sequence::from_stored(1)]).await, HashSet::from([second]));
+    assert_eq!(open(&[other, second, other]).await, HashSet::from([second, other]));
 }
 
 /// An event for so many destinations, and its deliveries.

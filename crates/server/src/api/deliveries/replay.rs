@@ -10,7 +10,7 @@ use tidegate_core::time::Timestamp;
 use tidegate_store::AccountNo;
 use tidegate_store::delivery::StoredDelivery;
 use tidegate_store::event::NewReplay;
-use tidegate_store::job::Job;
+use tidegate_store::job::{Job, Progress};
 use utoipa::ToSchema;
 
 use crate::api::error::ApiError;
@@ -84,16 +84,18 @@ pub(crate) fn make(
     })
 }
 
-/// Accepts replays, with the progress of the job that they belong to.
+/// Accepts replays, with the progress of the job that they belong to. Where that is lost, none is made.
 pub(crate) async fn accept(
     app: &App,
     account: AccountNo,
     new: Vec<NewReplay>,
     job: Option<Job>,
-) -> Result<(), ApiError> {
+) -> Result<Progress, ApiError> {
     let over: Vec<_> =
         new.iter().filter_map(|replay| told::over(replay.destination, &replay.delivery)).collect();
-    app.engine.store().accept_replays(new, job).await?;
-    told::tell_over(app, account, over);
-    Ok(())
+    let progress = app.engine.store().accept_replays(new, job).await?;
+    if progress == Progress::Written {
+        told::tell_over(app, account, over);
+    }
+    Ok(progress)
 }

@@ -7,7 +7,7 @@ use tidegate_core::sign::Secret;
 use tidegate_core::time::{Millis, Timestamp};
 use utoipa::ToSchema;
 
-use super::write::{random, rewrite};
+use super::write::{Rewrite, random, rewrite};
 use crate::api::error::ApiError;
 use crate::api::etag::IfMatch;
 use crate::api::extract::{OptionalJson, PathText};
@@ -71,7 +71,9 @@ pub(super) async fn rotate(
         None => Secret::generate(random(&app)),
     };
     let now = app.engine.now().wall;
-    rewrite(&app, &caller, &name, &IfMatch::Any, "destination.rotate_secret", |draft| {
+    let action = "destination.rotate_secret";
+    let how = Rewrite { name: &name, if_match: &IfMatch::Any, action, active: None };
+    rewrite(&app, &caller, how, |draft| {
         draft.secrets.rotate(now, &secret, Millis::seconds(overlap));
         Ok(())
     })

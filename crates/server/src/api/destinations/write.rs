@@ -66,27 +66,36 @@ pub(super) async fn change(
     if_match: &IfMatch,
     patch: &DestinationPatch,
 ) -> Result<Arc<DestinationEntry>, ApiError> {
-    let entry = rewrite(app, caller, name, if_match, "destination.update", |draft| {
+    let active = if let Change::Set(active) = patch.active { Some(active) } else { None };
+    let how = Rewrite { name, if_match, action: "destination.update", active };
+    rewrite(app, caller, how, |draft| {
         patch.clone().apply(draft, app.catalogue.compiler().https_only)?;
         if !patch.url.is_keep() {
             check_address(app, &draft.document)?;
         }
         Ok(())
     })
-    .await?;
-    if let Change::Set(active) = patch.active {
-        switch(app, &entry, active).await?;
-    }
-    Ok(entry)
+    .await
 }
 
-/// Reads a destination, lets `edit` change it, and writes it as the next version.
+/// Which destination is written anew, and what goes with it.
+pub(super) struct Rewrite<'a> {
+    /// Its id or external id.
+    pub(super) name: &'a str,
+    /// The version that may be replaced.
+    pub(super) if_match: &'a IfMatch,
+    /// What the audit log calls it.
+    pub(super) action: &'a str,
+    /// Whether its lane is to be on or off afterwards.
+    pub(super) active: Option<bool>,
+}
+
+/// Reads a destination, lets `edit` change it, and writes it as the next version. Its lane is switched before anybody else
+/// may change it, so that document and lane say the same.
 pub(super) async fn rewrite(
     app: &App,
     caller: &Caller,
-    name: &str,
-    if_match: &IfMatch,
-    action: &str,
+    Rewrite { name, if_match, action, active }: Rewrite<'_>,
     edit: impl FnOnce(&mut Draft) -> Result<(), ApiError>,
 ) -> Result<Arc<DestinationEntry>, ApiError> {
     let turn = app.catalogue.turn().await;
@@ -96,20 +105,32 @@ pub(super) async fn rewrite(
     let before = app.catalogue.compiler().draft(&entry.row, &account)?;
     let mut after = before.clone();
     edit(&mut after)?;
-    if before == after {
-        return Ok(entry);
-    }
-    let row = Destination {
-        external_id: after.external_id.clone(),
-        document: after.document.to_stored(),
-        secrets: seal(app, &account, entry.row.id, &after)?,
-        version: entry.row.version + 1,
-        updated_at: app.engine.now().wall,
-        ..entry.row.clone()
+    let change = if before == after {
+        None
+    } else {
+        let row = Destination {
+            external_id: after.external_id.clone(),
+            document: after.document.to_stored(),
+            secrets: seal(app, &account, entry.row.id, &after)?,
+            version: entry.row.version + 1,
+            updated_at: app.engine.now().wall,
+            ..entry.row.clone()
+        };
+        let audit = caller.audit(app, action, row.id, &changed(&before, &after));
+        Some((Edit::SetDestination(row), audit))
     };
-    let audit = caller.audit(app, action, row.id, &changed(&before, &after));
-    turn.change(vec![Edit::SetDestination(row)], Some(audit)).await?;
-    app.catalogue.destination(entry.row.no).ok_or_else(ApiError::not_found)
+    let app = app.clone();
+    turn.carry_out(|turn| async move {
+        if let Some((edit, audit)) = change {
+            turn.apply(vec![edit], Some(audit)).await?;
+        }
+        let entry = app.catalogue.destination(entry.row.no).ok_or_else(ApiError::not_found)?;
+        if let Some(active) = active {
+            switch(&app, &entry, active).await?;
+        }
+        Ok(entry)
+    })
+    .await
 }
 
 /// Deletes a destination, and begins to cancel what waits for it.
@@ -123,9 +144,13 @@ pub(super) async fn remove(
     let entry = find(app, caller, name)?;
     if_match.check(entry.row.version)?;
     let audit = caller.audit(app, "destination.delete", entry.row.id, &json!({}));
-    turn.change(vec![Edit::DropDestination(entry.row.no)], Some(audit)).await?;
-    jobs::clear(app, caller.account, entry.row.no, Withdrawn::DestinationDeleted);
-    Ok(())
+    let (app, account, no) = (app.clone(), caller.account, entry.row.no);
+    turn.carry_out(|turn| async move {
+        turn.apply(vec![Edit::DropDestination(no)], Some(audit)).await?;
+        jobs::clear(&app, account, vec![no], Withdrawn::DestinationDeleted);
+        Ok(())
+    })
+    .await
 }
 
 /// `active`: switches a lane off, or on again if it was off. A pause is another thing, and stays.

@@ -32,4 +32,7 @@ impl Editor for Writer {
     fn mark(&self, sql: &'static str) -> Result<(), Failure> {
         self.link.batch(sql)
     }
+    fn node(&self) -> Option<i64> {
+        Some(self.slots.node)
+    }
 }

@@ -18,6 +18,7 @@ use crate::postgres::failure::Failure;
 use crate::postgres::sql;
 use crate::postgres::value::{Rows, row, typed};
 use crate::source::{Value, params};
+use crate::sql::PUT_JOB;
 use crate::work::{Done, PROMOTED, Work};
 
 /// Where the answers to promotions will be, by the place of what asked for them.
@@ -286,41 +287,27 @@ impl Orders {
     }
 }
 
-/// Jobs whose replays are in the group.
-pub(super) fn jobs_of_replays(group: &[Work]) -> Rows<'static> {
+/// Jobs whose progress is in the group.
+pub(super) fn jobs_worked_at(group: &[Work]) -> Rows<'static> {
     let mut jobs = Rows::of("b");
     for work in group {
-        if let Work::Replays { job: Some(job), .. } = work {
+        if let Work::Replays { job: Some(job), .. } | Work::PutJob { job, .. } = work {
             jobs.push(row![codec::bits(job.id)]);
         }
     }
     jobs
 }
 
-/// The job whose progress a thing brings, unless another node works at it by now.
+/// The job whose progress a thing brings, unless its worker has lost it.
 const fn job_of<'g>((work, done): (&'g Work, &Done)) -> Option<&'g Job> {
     match (work, done) {
-        (Work::Replays { job: Some(job), .. }, Done::Replayed(_)) | (Work::PutJob { job, .. }, _) => {
-            Some(job)
-        }
+        (_, Done::Lost) => None,
+        (Work::Replays { job: Some(job), .. } | Work::PutJob { job, .. }, _) => Some(job),
         _ => None,
     }
 }
 
 fn add_job<'a>(bundle: &mut Bundle<'a>, job: &'a Job, node: i64) {
-    let values = row![
-        codec::bits(job.id),
-        job.account.0,
-        codec::job_kind_column(job.kind),
-        &job.request,
-        job.created_at.as_millis(),
-        codec::job_state_column(job.state),
-        job.position.map(codec::seq),
-        job.total.map(count),
-        count(job.done),
-        count(job.skipped),
-        maybe_ms(job.finished_at),
-        node,
-    ];
-    bundle.add(sql::PUT_JOB, typed(&values));
+    let values: Vec<_> = codec::job_columns(job).into_iter().chain([node.into()]).collect();
+    bundle.add(PUT_JOB.postgres, typed(&values));
 }

@@ -1,4 +1,5 @@
-//! Jobs as they are asked for and shown: replays and cancellations alike.
+//! Jobs as they are asked for and shown: replays and cancellations alike. Each kind is a resource of its own, with the calls
+//! that [`calls`] writes out.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -105,12 +106,10 @@ pub(crate) async fn create(
         skipped: 0,
         finished_at: None,
     };
-    app.engine.store().put_job(job.clone()).await?;
     let action = format!("{}.create", word(kind));
     let audit = caller.audit(app, &action, job.id, &json!({"request": request, "total": total}));
-    app.catalogue.change(Vec::new(), Some(audit)).await?;
     let view = JobView::new(&job);
-    jobs::start(app, job);
+    jobs::begin(app, job, audit).await?;
     Ok(accepted(view).into_response())
 }
 
@@ -155,9 +154,8 @@ pub(crate) async fn stop(
 ) -> Result<StatusCode, ApiError> {
     let job = find(app, caller, id, kind).await?;
     if job.state == JobState::Running {
-        jobs::stop(app, id).await;
         let audit = caller.audit(app, &format!("{}.stop", word(kind)), id, &json!({}));
-        app.catalogue.change(Vec::new(), Some(audit)).await?;
+        jobs::stop(app, id, audit).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -173,3 +171,104 @@ const fn word(kind: JobKind) -> &'static str {
         JobKind::Cancellation => "cancellation",
     }
 }
+
+/// The calls of one kind of job, with their words. (Parts of attributes go through as single tokens: what is captured as a
+/// literal is no literal to the macro that reads them.)
+macro_rules! calls {
+    (
+        $kind:expr, $all:tt, $one:tt;
+        $(#[$($create:tt)*])* create;
+        $(#[$($list:tt)*])* list;
+        $(#[$($read:tt)*])* read;
+        $(#[$($stop:tt)*])* stop;
+    ) => {
+        use axum::extract::State;
+        use axum::http::StatusCode;
+        use axum::response::Response;
+        use tidegate_core::id::kind;
+        use utoipa_axum::router::OpenApiRouter;
+        use utoipa_axum::routes;
+
+        use super::error::ApiError;
+        use super::extract::{Json, PathId};
+        use super::jobs::{self, DryRun, JobView};
+        use super::openapi::{Refusals, WriteRefusals};
+        use super::page::{ListAnswer, ListQuery};
+        use super::{App, Data};
+        use crate::auth::{Call, Editor, Viewer};
+        use crate::jobs::request::JobRequest;
+
+        /// The calls.
+        pub(crate) fn routes() -> OpenApiRouter<App> {
+            OpenApiRouter::new().routes(routes!(create, list)).routes(routes!(read, stop))
+        }
+
+        $(#[$($create)*])*
+        #[utoipa::path(
+            post,
+            path = $all,
+            tag = "deliveries",
+            request_body = JobRequest,
+            responses(
+                (status = 200, description = "A dry run: how many there are.", body = Data<DryRun>),
+                (status = 202, description = "It has begun.", body = Data<JobView>),
+                WriteRefusals
+            )
+        )]
+        async fn create(
+            State(app): State<App>,
+            Call { caller, .. }: Call<Editor>,
+            Json(request): Json<JobRequest>,
+        ) -> Result<Response, ApiError> {
+            jobs::create(&app, &caller, request, $kind).await
+        }
+
+        $(#[$($list)*])*
+        #[utoipa::path(
+            get,
+            path = $all,
+            tag = "deliveries",
+            params(ListQuery),
+            responses((status = 200, description = "A page.", body = Data<ListAnswer<JobView>>), Refusals)
+        )]
+        async fn list(
+            State(app): State<App>,
+            Call { caller, query, .. }: Call<Viewer, ListQuery>,
+        ) -> Result<axum::Json<Data<ListAnswer<JobView>>>, ApiError> {
+            jobs::list(&app, &caller, &query, $kind).await
+        }
+
+        $(#[$($read)*])*
+        #[utoipa::path(
+            get,
+            path = $one,
+            tag = "deliveries",
+            params(("id" = String, Path)),
+            responses((status = 200, description = "As it is now.", body = Data<JobView>), Refusals)
+        )]
+        async fn read(
+            State(app): State<App>,
+            Call { caller, .. }: Call<Viewer>,
+            PathId(id): PathId<kind::Replay>,
+        ) -> Result<axum::Json<Data<JobView>>, ApiError> {
+            jobs::read(&app, &caller, id, $kind).await
+        }
+
+        $(#[$($stop)*])*
+        #[utoipa::path(
+            delete,
+            path = $one,
+            tag = "deliveries",
+            params(("id" = String, Path)),
+            responses((status = 204, description = "It goes no further."), WriteRefusals)
+        )]
+        async fn stop(
+            State(app): State<App>,
+            Call { caller, .. }: Call<Editor>,
+            PathId(id): PathId<kind::Replay>,
+        ) -> Result<StatusCode, ApiError> {
+            jobs::stop(&app, &caller, id, $kind).await
+        }
+    };
+}
+pub(super) use calls;
