@@ -62,6 +62,9 @@ const WAYS: &[(End, &str, Harm, bool)] = &[
     (End::Stopped, FILE, Harm::Cut, true),
     (End::Stopped, FILE, Harm::FlipHeader, true),
     (End::Stopped, FILE, Harm::Flip, false),
+    // No log is left to tell: the marker does.
+    (End::Stopped, FILE, Harm::Empty, true),
+    (End::Stopped, FILE, Harm::Gone, true),
     // While there is a log the file may be shorter than it says.
     (End::Killed, FILE, Harm::Cut, false),
     (End::Killed, FILE, Harm::Empty, true),
