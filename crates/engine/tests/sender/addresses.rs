@@ -147,7 +147,7 @@ async fn a_silent_name_server_ends_at_the_deadline_and_is_no_fault_of_the_destin
     let host = Host::Name("hangs.example".to_owned());
     let fault = resolver.resolve(&host, started + Duration::from_millis(200)).await.unwrap_err();
     assert_eq!(fault, ResolveFault::ResolverDown);
-    assert!(started.elapsed() < Duration::from_secs(1));
+    assert!(started.elapsed() < Duration::from_secs(5), "sooner than it is asked three times");
     let mut request = request(settings("http://hangs.example/"));
     request.timeout = Millis::new(200);
     let answer = Sender::new(SenderConfig::new(resolver)).send(&Pool::default(), request).await;

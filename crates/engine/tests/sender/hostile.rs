@@ -99,10 +99,11 @@ async fn what_is_not_http_is_a_bad_answer() {
 async fn a_slow_body_changes_neither_outcome_nor_time_and_is_bounded() {
     let head = "HTTP/1.1 500 Said\ncontent-length: 100\n\nbegin";
     let server = Server::start(move |_| vec![write(head), Step::Hang]).await;
-    let (answer, took) = within(&server.url("/"), 400).await;
+    let (answer, took) = within(&server.url("/"), 30_000).await;
     assert_eq!(answer.report.outcome, Outcome::HttpError { status: 500 });
-    assert!(answer.report.elapsed < Millis::new(300), "{}", answer.report.elapsed);
-    assert!(took >= Duration::from_millis(390) && took < Duration::from_secs(2), "{took:?}");
+    let elapsed = Duration::from_millis(answer.report.elapsed.get().unsigned_abs());
+    assert!(elapsed + Duration::from_millis(450) <= took, "{elapsed:?} of {took:?}: the body does not count");
+    assert!(took < Duration::from_secs(20), "{took:?}: nor is it waited for to the end of the attempt's time");
     until("the connection is closed", || server.closed() == 1).await;
 }
 
