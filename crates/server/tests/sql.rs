@@ -82,3 +82,72 @@ async fn two_nodes_keep_the_order_of_what_was_published_in_sql() {
     })
     .await;
 }
+
+/// Goal: what an application has published cannot be told to come again later: a quota refuses others, not that.
+#[tokio::test]
+async fn a_quota_does_not_refuse_what_is_committed_already() {
+    let Some(programs) = Postgres::programs() else {
+        kit::skip(kit::NO_POSTGRES);
+        return;
+    };
+    let postgres = Postgres::start(&programs);
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", postgres.port);
+    let server = Server::start_in(&[("TIDEGATE_DATABASE_URL", &url)], &[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let made = server.post("/v1/destinations", json!({"url": receiver.url})).await.expect(201);
+    let path = format!("/v1/destinations/{}", made["id"].as_str().expect("an id"));
+    server.post(&format!("{path}/pause"), json!({})).await.expect(200);
+    server.patch("/v1/settings", json!({"max_queued_events": 2})).await.expect(200);
+    postgres.sql("postgres", "select tidegate.publish('a.b', n::text) from generate_series(1, 5) n");
+    until(secs(10), "all wait", async || {
+        let listed = server.get("/v1/deliveries?status=queued&total=true").await.expect(200);
+        listed["total"] == 5
+    })
+    .await;
+    let refused = server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 6})).await;
+    refused.expect_error(429, "quota_exceeded");
+    server.post(&format!("{path}/resume"), json!({})).await.expect(200);
+    until(secs(10), "all arrive", async || receiver.count() == 5).await;
+    assert_eq!(server.get("/v1/outbox/refused?total=true").await.expect(200)["total"], 0);
+}
+
+/// Goal: an event may name what was made on another node a moment ago.
+/// Method: nothing tells the node that empties the outbox what the other one makes.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_may_name_what_this_node_has_not_heard_of() {
+    let Some(programs) = Postgres::programs() else {
+        kit::skip(kit::NO_POSTGRES);
+        return;
+    };
+    let postgres = Postgres::start(&programs);
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", postgres.port);
+    let environment = [("TIDEGATE_DATABASE_URL", url.as_str()), ("TIDEGATE_SECRET_KEY", SECRET_KEY)];
+    let first = Server::start_in(&environment, &["--node-name", "first"]).await;
+    let second = Server::start_in(&environment, &["--node-name", "second"]).await;
+    postgres.sql(
+        "postgres",
+        "create function keep_quiet() returns trigger language plpgsql as \
+         'begin new.catalogue := false; return new; end';
+         create trigger keep_quiet before insert on tidegate.bulletins for each row execute function keep_quiet()",
+    );
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    let other = json!({"name": "new", "external_id": "new"});
+    let account = second.post("/v1/accounts", other).await.expect(201);
+    let publish = |destination: &str| {
+        let options = json!({"account_id": account["id"], "destination_ids": [destination]});
+        postgres.sql("postgres", &format!("select tidegate.publish('a.b', '1', '{options}')"))
+    };
+    let acting = second.with_header("tidegate-account", "new");
+    let made = json!({"url": receiver.url, "external_id": "hook", "event_types": []});
+    acting.post("/v1/destinations", made).await.expect(201);
+    first.with_header("tidegate-account", "new").get("/v1/stats").await.expect_error(404, "not_found");
+    publish("hook");
+    until(secs(20), "it arrives", async || receiver.count() == 1).await;
+    let id = publish("nobody");
+    until(secs(20), "it is refused", async || {
+        let refused = first.get("/v1/outbox/refused").await.expect(200);
+        refused["items"][0]["id"] == id.trim()
+    })
+    .await;
+    assert_eq!(first.get("/v1/outbox/refused?total=true").await.expect(200)["total"], 1);
+}

@@ -1,5 +1,6 @@
 //! Events that applications published in SQL, within their own transactions: accepted through the same rules as those that come
-//! over HTTP, under the id that `tidegate.publish` returned.
+//! over HTTP, under the id that `tidegate.publish` returned. Only a quota is no reason to refuse one: it holds publishers back,
+//! and this one's transaction is over. What came so counts, and holds back those who can still be told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tidegate_store::outbox::Outboxed;
 use tidegate_store::{AccountNo, StoreError};
 
 use super::build::Builder;
-use super::{check_quota, wire};
+use super::wire;
 use crate::api::App;
 use crate::api::error::ApiError;
 
@@ -26,6 +27,8 @@ const AT_ONCE: usize = 200;
 enum Stays {
     /// The rules refuse it: it is kept with the reason.
     Refused(ApiError),
+    /// It names what this node does not know: another may have made it a moment ago.
+    Unknown(ApiError),
     /// It is tried again.
     ForNow(StoreError),
 }
@@ -52,10 +55,21 @@ pub(crate) async fn follow(app: App) {
 
 /// One after the other: events of one transaction keep their order.
 async fn accept_all(app: &App, found: Vec<Outboxed>) -> Duration {
+    let mut is_fresh = false;
     for outboxed in found {
-        let refused = match accept(app, &outboxed).await {
+        let mut accepted = accept(app, &outboxed).await;
+        // What was made before any of these was read is known after one look at it.
+        if matches!(accepted, Err(Stays::Unknown(_))) && !is_fresh {
+            if let Err(error) = app.catalogue.refresh().await {
+                tracing::warn!(%error, "an event stays in the outbox for now");
+                return AGAIN_AFTER;
+            }
+            is_fresh = true;
+            accepted = accept(app, &outboxed).await;
+        }
+        let refused = match accepted {
             Ok(()) => continue,
-            Err(Stays::Refused(error)) => error,
+            Err(Stays::Refused(error) | Stays::Unknown(error)) => error,
             Err(Stays::ForNow(error)) => {
                 tracing::warn!(%error, "an event stays in the outbox for now");
                 return AGAIN_AFTER;
@@ -71,13 +85,14 @@ async fn accept_all(app: &App, found: Vec<Outboxed>) -> Duration {
 }
 
 async fn accept(app: &App, outboxed: &Outboxed) -> Result<(), Stays> {
-    let (account, body) = request(app, outboxed).map_err(Stays::Refused)?;
-    let mut event = {
-        let event = wire::read_event(&body).map_err(Stays::Refused)?;
-        Builder::new(app, account).draft(&event, &body).map_err(Stays::Refused)?.event
+    let (account, body) = request(app, outboxed)?;
+    let drafted = wire::read_event(&body).and_then(|event| Builder::new(app, account).draft(&event, &body));
+    let refused = |error: ApiError| match error.is_of_the_moment() {
+        true => Stays::Unknown(error),
+        false => Stays::Refused(error),
     };
+    let mut event = drafted.map_err(refused)?.event;
     Arc::make_mut(&mut event.message).id = outboxed.event;
-    check_quota(app, account, std::slice::from_ref(&event)).map_err(Stays::Refused)?;
     let now = app.engine.now().wall;
     let accepting = Accept { now, events: vec![event], idempotency: None, outbox: Some(outboxed.no) };
     match app.engine.store().accept(accepting).await.map_err(Stays::ForNow)? {
@@ -90,8 +105,9 @@ async fn accept(app: &App, outboxed: &Outboxed) -> Result<(), Stays> {
 }
 
 /// The same as a body of the API, and whose it is.
-fn request(app: &App, outboxed: &Outboxed) -> Result<(AccountNo, Bytes), ApiError> {
-    let options: Map<String, Value> = serde_json::from_str(&outboxed.options).map_err(ApiError::bad_json)?;
+fn request(app: &App, outboxed: &Outboxed) -> Result<(AccountNo, Bytes), Stays> {
+    let options: Map<String, Value> =
+        serde_json::from_str(&outboxed.options).map_err(|error| Stays::Refused(ApiError::bad_json(error)))?;
     let named = options.get("account_id").and_then(Value::as_str);
     let account = match (named, app.catalogue.accounts().as_slice()) {
         (Some(name), _) => app.catalogue.find_account(name).map(|account| account.row.no),
@@ -99,7 +115,7 @@ fn request(app: &App, outboxed: &Outboxed) -> Result<(AccountNo, Bytes), ApiErro
         (None, _) => None,
     };
     let message = "`account_id` must name an account, where there are several";
-    let account = account.ok_or_else(|| ApiError::invalid("account_id", message))?;
+    let account = account.ok_or_else(|| Stays::Unknown(ApiError::invalid("account_id", message)))?;
     let mut body = format!("{{\"event_type\":{}", Value::from(outboxed.event_type.as_str())).into_bytes();
     for (name, value) in options.iter().filter(|(name, _)| *name != "account_id") {
         body.extend_from_slice(format!(",{}:{value}", Value::from(name.as_str())).as_bytes());
