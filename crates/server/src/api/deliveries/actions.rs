@@ -72,18 +72,7 @@ pub(super) async fn cancel(
     PathId(id): PathId<kind::Delivery>,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
-    let _reading = app.engine.reading().await?;
-    let stored = super::find(&app, &caller, id).await?;
-    match state::one(&app, &stored).await?.status {
-        Status::Final(End::Cancelled(_)) => {}
-        Status::Final(end) => return Err(over(end)),
-        Status::Queued | Status::RetryScheduled { .. } | Status::Delivering => {
-            let StoredDelivery { destination, delivery, .. } = stored;
-            app.engine.withdraw(vec![(destination, delivery)], Withdrawn::ByRequest).await?;
-            note(&app, &caller, "delivery.cancel", id, &json!({})).await?;
-        }
-    }
-    Ok(ok(show(&app, &caller, id).await?))
+    act(&app, &caller, id, Wish::Withdraw).await
 }
 
 /// Send a delivery without waiting for its own time. What holds its destination still holds it.
@@ -101,22 +90,43 @@ pub(super) async fn retry_now(
     PathId(id): PathId<kind::Delivery>,
     OptionalJson(Nothing {}): OptionalJson<Nothing>,
 ) -> Answer {
-    let _reading = app.engine.reading().await?;
-    let stored = super::find(&app, &caller, id).await?;
-    match state::one(&app, &stored).await?.status {
-        Status::Final(end) => return Err(over(end)),
-        // There is nothing to hasten.
-        Status::Delivering => {}
-        Status::Queued | Status::RetryScheduled { .. } => {
-            app.engine.hasten(stored.destination, stored.delivery).await?;
-            note(&app, &caller, "delivery.retry_now", id, &json!({})).await?;
-        }
-    }
-    Ok(ok(show(&app, &caller, id).await?))
+    act(&app, &caller, id, Wish::Hasten).await
 }
 
-fn over(end: End) -> ApiError {
-    ApiError::conflict("already_final", format!("it is over: {end}"))
+/// What somebody wants of a delivery that is not over.
+#[derive(Clone, Copy, Debug)]
+enum Wish {
+    Withdraw,
+    Hasten,
+}
+
+/// Does that, unless it is so already, and shows what came of it.
+async fn act(app: &App, caller: &Caller, id: DeliveryId, wish: Wish) -> Answer {
+    let _reading = app.engine.reading().await?;
+    let stored = super::find(app, caller, id).await?;
+    match (wish, state::one(app, &stored).await?.status) {
+        // What is in flight cannot be hastened.
+        (Wish::Withdraw, Status::Final(End::Cancelled(_))) | (Wish::Hasten, Status::Delivering) => {
+            return Ok(ok(show(app, caller, id).await?));
+        }
+        (_, Status::Final(end)) => {
+            return Err(ApiError::conflict("already_final", format!("it is over: {end}")));
+        }
+        (_, Status::Queued | Status::RetryScheduled { .. } | Status::Delivering) => {}
+    }
+    let StoredDelivery { destination, delivery, .. } = stored;
+    let action = match wish {
+        Wish::Withdraw => {
+            app.engine.withdraw(vec![(destination, delivery)], Withdrawn::ByRequest).await?;
+            "delivery.cancel"
+        }
+        Wish::Hasten => {
+            app.engine.hasten(destination, delivery).await?;
+            "delivery.retry_now"
+        }
+    };
+    note(app, caller, action, id, &json!({})).await?;
+    Ok(ok(show(app, caller, id).await?))
 }
 
 async fn show(app: &App, caller: &Caller, id: DeliveryId) -> Result<DeliveryView, ApiError> {
