@@ -165,6 +165,8 @@ pub enum Late {
     Behind(HoldReason),
     /// Its turn did not come: others were before it.
     InQueue,
+    /// Its time was over before a server worked its destination again.
+    NoServer,
     /// The attempt ended so, and the next one would have started too late.
     RetryTooLate(Outcome),
 }
@@ -302,6 +304,7 @@ impl fmt::Display for End {
             Self::Expired(Late::OnArrival) => f.write_str("was already expired when it was accepted"),
             Self::Expired(Late::Behind(hold)) => write!(f, "expired behind {hold}"),
             Self::Expired(Late::InQueue) => f.write_str("expired before its turn came in the queue"),
+            Self::Expired(Late::NoServer) => f.write_str("expired while no server ran that could send it"),
             Self::Expired(Late::RetryTooLate(last)) => {
                 write!(f, "ended with {last}, and the next retry would start after its expiry")
             }

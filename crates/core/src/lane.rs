@@ -61,6 +61,8 @@ pub struct LaneState {
     pub halted: Vec<HaltedLine>,
     /// What keeps its work waiting, and since when: the row of the hold log that is being written.
     pub held: Option<(HoldReason, Timestamp)>,
+    /// Since when this process works it.
+    pub awake_since: Timestamp,
     /// Starts whose token is not taken off in the store yet: made since, or forfeited for a crash. A crash forfeits
     /// `max_concurrency` tokens, so nothing starts under a rate limit while there are as many.
     pub unsaved_starts: u32,
@@ -158,6 +160,7 @@ impl LaneState {
             ramp: Ramp::START,
             in_flight: 0,
             last_start: now.wall,
+            awake_since: now.wall,
             rate: policy.rate_limit.map(|limit| RateState::full(limit, now.mono)),
             timeouts: Timeouts::new(),
             health: Health::default(),
@@ -406,6 +409,7 @@ impl LaneState {
         self.throttle.shift(by);
         self.unavailable = self.unavailable.map(|wait| wait.shifted(by));
         self.last_start = self.last_start + by;
+        self.awake_since = self.awake_since + by;
         self.breaker.open().is_some() || self.throttle.shut().is_some() || self.unavailable.is_some()
     }
 

@@ -609,3 +609,25 @@ fn one_of_sixteen_starts_is_the_longest_waiting_whatever_its_publisher_says() {
         assert!(starts <= 16, "the bulk one starves");
     }
 }
+
+#[test]
+fn what_expired_while_no_server_ran_says_so() {
+    let mut node = Node::new(10);
+    let before = node.lane(Policy::default());
+    let [gone, late] = [1_000, 10_100].map(|ttl| {
+        let expires_at = node.now.wall + Millis::new(ttl);
+        node.in_store(before, |event| event.expires_at = Some(expires_at))
+    });
+    node.pass(10_000);
+    let after = node.lane(Policy::default());
+    for delivery in [gone.clone(), late.clone()] {
+        node.step(Input::Overdue { lane: after, delivery: Box::new(delivery) });
+    }
+    let ended = Some(Status::Final(End::Expired(Late::NoServer)));
+    assert_eq!(
+        (node.status(gone.id), node.status(late.id)),
+        (ended, ended),
+        "too little time was left to the second"
+    );
+    assert_eq!(node.take_sent(), []);
+}

@@ -20,6 +20,7 @@ impl End {
             Self::Expired(Late::OnArrival) => format!("{word}:on_arrival"),
             Self::Expired(Late::Behind(hold)) => format!("{word}:behind:{hold}"),
             Self::Expired(Late::InQueue) => format!("{word}:in_queue"),
+            Self::Expired(Late::NoServer) => format!("{word}:no_server"),
             Self::Expired(Late::RetryTooLate(last)) => format!("{word}:retry_too_late:{}", last.to_code()),
             Self::Cancelled(by) => format!("{word}:{}", by.word()),
         }
@@ -48,6 +49,7 @@ impl End {
                 Self::Expired(Late::Behind(HoldReason::from_word(hold)?))
             }
             ("expired", Some("in_queue"), None) => Self::Expired(Late::InQueue),
+            ("expired", Some("no_server"), None) => Self::Expired(Late::NoServer),
             ("expired", Some("retry_too_late"), Some(last)) => {
                 Self::Expired(Late::RetryTooLate(Outcome::from_code(last)?))
             }
@@ -100,6 +102,7 @@ pub(crate) mod tests {
             Just(End::Expired(Late::OnArrival)),
             hold().prop_map(|hold| End::Expired(Late::Behind(hold))),
             Just(End::Expired(Late::InQueue)),
+            Just(End::Expired(Late::NoServer)),
             any_outcome().prop_map(|last| End::Expired(Late::RetryTooLate(last))),
             Just(End::Cancelled(Withdrawn::ByRequest)),
             Just(End::Cancelled(Withdrawn::DestinationDeleted)),

@@ -110,6 +110,7 @@ fn read(from: &mut Reader<'_>, timeouts: Timeouts) -> Option<SavedLane> {
         ramp: Ramp::START,
         in_flight: 0,
         last_start: Timestamp::MIN,
+        awake_since: Timestamp::MIN,
         rate,
         timeouts,
         health,

@@ -83,7 +83,7 @@ impl SavedLane {
             // Where nobody kept it, it is there since it was read.
             Unavailable { since: since.unwrap_or(now.wall), until }
         });
-        state.last_start = now.wall;
+        (state.last_start, state.awake_since) = (now.wall, now.wall);
         state.rested_until = lasting.rested_until;
         state.held = lasting.held;
         state.in_flight = 0;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::delivery::{Delivery, End, HoldReason, Late, Status};
-use tidegate_core::gate::{self, Decision, DestinationStatus, Explanation, Hold, Question};
+use tidegate_core::gate::{Decision, DestinationStatus, Explanation, Hold, Question};
 use tidegate_core::id::DeliveryId;
 use tidegate_core::lane::{Attempt, HaltedLine, LaneState, SavedLane};
 use tidegate_core::order::{Ordering, Turn};
@@ -12,6 +12,7 @@ use tidegate_core::quiet::WindowMask;
 use tidegate_core::refill::Wanted;
 use tidegate_core::sequence::Sequence;
 use tidegate_core::time::{Now, Timestamp};
+use tidegate_core::{gate, limits};
 
 use super::super::{AccountNo, LaneId};
 use super::{Lane, Mark, Presence, Unsaved};
@@ -208,14 +209,23 @@ impl Lane {
             policy: &self.policy,
             lane: &self.state,
         });
-        // A hold that has only just ended is what made it late, though every gate is open by now.
-        if let (Decision::Finish(End::Expired(late @ Late::InQueue)), Some((reason, _))) =
-            (&mut explanation.decision, self.state.held)
-            && (reason != HoldReason::QuietHours || !quiet.is_empty())
-        {
-            *late = Late::Behind(reason);
+        if let Decision::Finish(End::Expired(late @ Late::InQueue)) = &mut explanation.decision {
+            *late = self.late(delivery, quiet);
         }
         explanation
+    }
+
+    /// What made a delivery late for which every gate is open by now: that no server ran, or a hold that has only just ended.
+    fn late(&self, delivery: &Delivery, quiet: WindowMask) -> Late {
+        let woke = self.state.awake_since;
+        let last_chance = delivery.expires_at.map(|expiry| expiry - limits::MIN_TIME_TO_SEND);
+        match self.state.held {
+            _ if delivery.accepted_at < woke && last_chance.is_some_and(|at| at < woke) => Late::NoServer,
+            Some((reason, _)) if reason != HoldReason::QuietHours || !quiet.is_empty() => {
+                Late::Behind(reason)
+            }
+            _ => Late::InQueue,
+        }
     }
 }
 

@@ -112,7 +112,7 @@ impl Reasons {
                     && (over || expiry - now < self.longest_delay(kind, delivery, outcome) + MIN_TIME_TO_SEND)
             }
             // Nothing but a destination's own gates makes anyone wait in this world: the node has slots to spare.
-            Late::InQueue | Late::OnArrival => false,
+            Late::InQueue | Late::NoServer | Late::OnArrival => false,
         }
     }
 
