@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use tidegate_core::delivery::OwnTimes;
+use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 
 use super::refill::Kind;
-use crate::codec::{length, time};
+use crate::codec::{self, length, time};
 use crate::counts::hour_of;
 use crate::lane::{Of, Overdue};
 use crate::shared::Reader;
@@ -20,6 +21,9 @@ const MAX_OVERDUE: usize = 100_000;
 const MAX_OWN_TIMES: i64 = 10_000;
 /// Looks for a moment at which nothing was written, at most.
 const LOOKS: usize = 10;
+
+/// What is in flight to some destinations, by their numbers of acceptance.
+pub(crate) type Flights = HashMap<DestinationNo, Vec<Sequence>>;
 
 impl Reader {
     /// Open deliveries that are stale or too old; in a cluster, those of the slots that this node holds.
@@ -63,7 +67,7 @@ impl Reader {
             let waits = |no: DestinationNo| self.shared.waiting(Of::Destination(no)).deliveries > 0;
             let (places, waiting): (Vec<usize>, Vec<DestinationNo>) =
                 destinations.iter().copied().enumerate().filter(|(_, no)| waits(*no)).unzip();
-            for (place, oldest) in places.into_iter().zip(self.oldest_open(&waiting)?) {
+            for (place, oldest) in places.into_iter().zip(self.oldest_open(&waiting, &Flights::new())?) {
                 surveyed[place].oldest_open = oldest;
             }
             Ok(surveyed)
@@ -100,27 +104,46 @@ impl Reader {
         Ok(found.into_iter().flatten().next())
     }
 
-    /// When the oldest open delivery of each was accepted: the first of some priority and type, or one that waits for a retry.
-    /// One that only waits for its `deliver_at` is not old.
-    fn oldest_open(&self, destinations: &[DestinationNo]) -> Result<Vec<Option<Timestamp>>> {
-        let accepted_at = |row: &Row<'_>| row.get(9).map(time);
-        let first = |no: &DestinationNo| vec![Value::from(no.0), Value::from(1_i64)];
+    /// When the oldest open delivery of each was accepted, but for those in flight.
+    pub(crate) fn oldest_queued(&self, flights: &Flights) -> Result<HashMap<DestinationNo, Timestamp>> {
+        let destinations: Vec<DestinationNo> = flights.keys().copied().collect();
+        let oldest = self.at_once(|| self.oldest_open(&destinations, flights))?;
+        Ok(destinations.into_iter().zip(oldest).filter_map(|(no, at)| Some((no, at?))).collect())
+    }
+
+    /// When the oldest open delivery of each was accepted: the first of some priority and type, or one that waits for a retry;
+    /// none of `flights`. One that only waits for its `deliver_at` is not old.
+    fn oldest_open(
+        &self,
+        destinations: &[DestinationNo],
+        flights: &Flights,
+    ) -> Result<Vec<Option<Timestamp>>> {
+        let out = |no: &DestinationNo| flights.get(no).map(Vec::as_slice).unwrap_or_default();
+        let firsts = |no: &DestinationNo| Value::from(length(1 + out(no).len()));
+        let numbered = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get(9).map(time)?));
+        let waits = |no: &DestinationNo, rows: Vec<(i64, Timestamp)>| {
+            let waits =
+                rows.into_iter().filter(|(seq, _)| !out(no).iter().any(|out| codec::seq(*out) == *seq));
+            waits.map(|(_, accepted_at)| accepted_at).min()
+        };
+        let first = |no: &DestinationNo| vec![Value::from(no.0), firsts(no)];
         let asked: Vec<_> = destinations.iter().map(first).collect();
-        let retrying = self.each(sql::OLDEST_RETRYING, &asked, accepted_at)?;
+        let retrying = self.each(sql::OLDEST_RETRYING, &asked, numbered)?;
         let mut oldest: Vec<Option<Timestamp>> =
-            retrying.into_iter().map(|row| row.into_iter().min()).collect();
+            destinations.iter().zip(retrying).map(|(no, rows)| waits(no, rows)).collect();
         for keyless in [true, false] {
             let (places, asked): (Vec<usize>, Vec<_>) =
                 (self.kinds_of_each(destinations, keyless)?.into_iter())
                     .map(|(place, Kind { priority, type_no, .. })| {
-                        let first = [priority, type_no, i64::MIN, i64::MIN, 1].map(Value::from);
+                        let after = [priority, type_no, i64::MIN, i64::MIN].map(Value::from);
                         let whose = [Value::from(destinations[place].0), Value::from(keyless)];
-                        (place, whose.into_iter().chain(first).collect::<Vec<_>>())
+                        let most = firsts(&destinations[place]);
+                        (place, whose.into_iter().chain(after).chain([most]).collect::<Vec<_>>())
                     })
                     .unzip();
-            let ready = self.each(sql::REFILL_READY, &asked, accepted_at)?;
+            let ready = self.each(sql::REFILL_READY, &asked, numbered)?;
             for (place, found) in places.into_iter().zip(ready) {
-                oldest[place] = oldest[place].into_iter().chain(found).min();
+                oldest[place] = oldest[place].into_iter().chain(waits(&destinations[place], found)).min();
             }
         }
         Ok(oldest)

@@ -282,6 +282,15 @@ impl Store {
         self.read(move |reader| reader.survey(&destinations, from)).await
     }
 
+    /// When the oldest delivery was accepted that waits for each of these destinations, given what is in flight to it: that
+    /// does not wait. Of those for which nothing waits there is none.
+    pub async fn oldest_queued(
+        &self,
+        flights: HashMap<DestinationNo, Vec<Sequence>>,
+    ) -> Result<HashMap<DestinationNo, Timestamp>, StoreError> {
+        self.read(move |reader| reader.oldest_queued(&flights)).await
+    }
+
     /// How many deliveries of each of these destinations wait for a time of their own, a retry or a `deliver_at`: exact up to
     /// 10,000.
     pub async fn waiting_for_own_time(

@@ -5,6 +5,7 @@ use tidegate_core::outcome::Outcome;
 use tidegate_core::pattern::EventType;
 use tidegate_core::policy::Policy;
 use tidegate_core::time::{Millis, Timestamp};
+use tidegate_store::catalogue::AuditEntry;
 use tidegate_store::lane::Of;
 use tidegate_store::record::{LaneSave, NoticeRow, Record, Settled};
 use tidegate_store::stats::Tally;
@@ -23,6 +24,7 @@ on_both! {
     a_survey_tells_of_each_its_oldest_and_what_happened;
     a_row_that_cannot_be_stored_costs_nothing_but_itself;
     a_record_of_which_nothing_can_be_stored_ends_all_the_same;
+    a_deed_and_its_line_in_the_audit_log_are_one_commit;
 }
 
 async fn a_failed_one_waits_for_its_retry_and_then_has_its_place_again(engine: Engine) {
@@ -195,6 +197,14 @@ async fn a_survey_tells_of_each_its_oldest_and_what_happened(engine: Engine) {
     let done = Tally { accepted: 2, delivered: 2, attempts: 2, successes: 2, ..Tally::ZERO };
     assert_eq!((surveyed[0].tally, surveyed[4].tally), (done, Tally::ZERO));
     assert_eq!((surveyed[2].tally.attempts, surveyed[2].tally.successes), (1, 0));
+    let flights = [
+        (DestinationNo(1), vec![]),
+        (DestinationNo(2), vec![tried[0].id.sequence()]),
+        (DestinationNo(9), vec![]),
+    ];
+    let queued = bench.store.oldest_queued(flights.into()).await.unwrap();
+    let waits = [(DestinationNo(1), later(3_000)), (DestinationNo(2), later(7_000))];
+    assert_eq!(queued, waits.into(), "what is in flight does not wait");
     let own = bench
         .store
         .waiting_for_own_time([1, 2, 3, 9].map(DestinationNo).to_vec(), later(7_000))
@@ -278,4 +288,42 @@ async fn a_record_of_which_nothing_can_be_stored_ends_all_the_same(engine: Engin
     let tickets: Vec<u64> = bench.commits.lock().unwrap().iter().flat_map(|c| c.recorded.clone()).collect();
     assert_eq!(tickets.len(), 2, "each once: {tickets:?}");
     assert_eq!(bench.store.waiting(Of::Destination(DestinationNo(1))).deliveries, 2);
+}
+
+fn line(account: u32, action: &str) -> AuditEntry {
+    AuditEntry {
+        account: AccountNo(account),
+        at: START,
+        actor: None,
+        action: action.to_owned(),
+        subject: "it".to_owned(),
+        detail: "{}".to_owned(),
+    }
+}
+
+/// Goal: who asked for what is in the log exactly where that is in, also where other rows of the record are refused.
+async fn a_deed_and_its_line_in_the_audit_log_are_one_commit(engine: Engine) {
+    let bench = Bench::new(engine).await;
+    let actions = async |account| {
+        let found = bench.store.audit_log(AccountNo(account), None, 9).await.unwrap();
+        found.items.into_iter().map(|(_, entry)| entry.action).collect::<Vec<_>>()
+    };
+    let audit = vec![line(1, "pause"), line(2, "resume")];
+    let record = Record { now: later(1), lanes: vec![lane(1), lane(3)], audit, ..Record::default() };
+    bench.record(record).await;
+    assert_eq!((actions(1).await, actions(2).await), (vec!["pause".to_owned()], vec!["resume".to_owned()]));
+    let stored = bench.store.lanes(vec![DestinationNo(1)]).await.unwrap();
+    assert_eq!(stored[0].state.as_deref(), Some(&b"state"[..]));
+
+    let deliveries = bench.deliver(1, 1, 2, START).await;
+    let good = bench.settled(1, 1, &deliveries[0], OK, later(5));
+    let settled = vec![good, impossible(&bench, &deliveries[1], later(5))];
+    let record = Record { now: later(5), settled, audit: vec![line(1, "cancel")], ..Record::default() };
+    bench.record(record).await;
+    assert_eq!((actions(1).await, bench.store.status().refused), (vec!["cancel".into(), "pause".into()], 1));
+    let stored = bench.store.delivery(AccountNo(1), deliveries[0].id).await.unwrap().unwrap();
+    assert!(stored.delivery.status.is_final());
+
+    bench.store.accept_replays(Vec::new(), None, Some(line(2, "replay"))).await.unwrap();
+    assert_eq!(actions(2).await, ["replay", "resume"]);
 }

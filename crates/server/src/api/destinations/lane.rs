@@ -2,6 +2,7 @@
 
 use tidegate_core::delivery::HoldReason;
 use tidegate_core::gate::{self, Hold};
+use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 use tidegate_core::timeout::TimeoutReport;
 use tidegate_engine::View;
@@ -13,6 +14,8 @@ use crate::api::error::ApiError;
 
 /// Lanes looked at in one go: the engine stands still meanwhile.
 const AT_ONCE: usize = 250;
+/// Of what is in flight, so many are told: of more, the oldest that waits is told as if the others waited.
+const MAX_FLIGHTS: usize = 64;
 
 /// A lane at one moment.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub(super) struct Snapshot {
     pub(super) episodes: u32,
     /// Requests in flight.
     pub(super) in_flight: u32,
+    /// Which deliveries these are, as far as they are worked here: the first of very many.
+    pub(super) flights: Vec<Sequence>,
     /// What is left of its rate, where it has one.
     pub(super) rate: Option<RateNow>,
     /// How long an attempt may take.
@@ -60,6 +65,7 @@ impl Snapshot {
             throttled_until: throttled.and_then(Hold::until),
             episodes: state.throttle.episodes(),
             in_flight: view.in_flight_of(no),
+            flights: lane.in_flight().map(|(out, _)| out.id.sequence()).take(MAX_FLIGHTS).collect(),
             rate: policy.rate_limit.as_ref().map(|limit| RateNow {
                 tokens: state.tokens(now.mono).unwrap_or(0),
                 burst: limit.quota.burst(),

@@ -1,12 +1,13 @@
 //! A destination as it is shown: its document, its policies in force, and how it does now. Never a secret.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::Serialize;
 use tidegate_core::id::DestinationId;
 use tidegate_core::time::{Millis, Timestamp};
 use tidegate_core::timeout::{TimeoutMode, TimeoutReport};
+use tidegate_store::DestinationNo;
 use tidegate_store::stats::Surveyed;
 use utoipa::ToSchema;
 
@@ -235,9 +236,21 @@ pub(super) async fn many(
     entries: &[Arc<DestinationEntry>],
 ) -> Result<Vec<DestinationView>, ApiError> {
     let numbers: Vec<_> = entries.iter().map(|entry| entry.row.no).collect();
-    let surveyed = app.engine.store().survey(numbers.clone(), app.engine.now().wall - RATES_OVER).await?;
+    let mut surveyed = app.engine.store().survey(numbers.clone(), app.engine.now().wall - RATES_OVER).await?;
     let open = app.engine.store().still_open(numbers.clone(), app.engine.now().wall).await?;
-    let lanes = snapshots(app, numbers).await?;
+    let lanes = snapshots(app, numbers.clone()).await?;
+    // What is in flight does not wait: where something is, the oldest of the others is looked for.
+    let out = |(no, lane): (&DestinationNo, &Option<Snapshot>)| {
+        let flights = lane.as_ref().map(|lane| lane.flights.clone()).filter(|flights| !flights.is_empty());
+        Some((*no, flights?))
+    };
+    let flights: HashMap<_, _> = numbers.iter().zip(&lanes).filter_map(out).collect();
+    if !flights.is_empty() {
+        let oldest = app.engine.store().oldest_queued(flights.clone()).await?;
+        for (no, surveyed) in numbers.iter().zip(&mut surveyed).filter(|(no, _)| flights.contains_key(no)) {
+            surveyed.oldest_open = oldest.get(no).copied();
+        }
+    }
     let all = entries.iter().zip(lanes).zip(surveyed.iter().zip(open));
     let show = |((entry, lane), (surveyed, open)): ((&Arc<DestinationEntry>, Option<Snapshot>), (_, _))| {
         show(app, entry, lane.as_ref(), surveyed, open)
