@@ -29,7 +29,7 @@ use crate::catalogue::KeyEntry;
 /// Names another account, for operators.
 pub(crate) const ACCOUNT_HEADER: &str = "Tidegate-Account";
 /// Failed sign-ins of one address: so many at once, then one each second. A person mistypes a few, a program guesses on.
-const FAILURES: Limit = Limit { burst: 80, per_second: 1 };
+const FAILURES: Limit = Limit { burst: 50, per_second: 1 };
 
 /// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
