@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use rustls::RootCertStore;
 use tidegate_core::outcome::Outcome;
 use tidegate_core::time::{Millis, Timestamp};
 use tokio::time::{Instant, timeout_at};
@@ -36,6 +35,7 @@ pub use connect::{RootsFault, trusted_roots};
 pub use endpoint::{Auth, Endpoint, Envelope, Settings, SigningKey};
 pub use idle::Pool;
 pub use message::Request;
+pub use rustls::RootCertStore;
 
 use answer::Reading;
 use compose::Signed;

@@ -12,8 +12,9 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use tidegate_core::time::Millis;
 use tidegate_core::timeout::TimeoutParams;
+use zeroize::Zeroizing;
 
-pub(crate) use self::layers::{DEFAULT_FILE, Layers, Written};
+pub(crate) use self::layers::{DEFAULT_FILE, Layers, SECRET_KEY, Written};
 
 /// The settings of the installation, checked.
 #[derive(Clone, Debug)]
@@ -64,6 +65,10 @@ pub(crate) struct Config {
     pub(crate) paused: bool,
     /// Where the key for secrets lies; `None`: `secret.key` in the data directory.
     pub(crate) secret_key_file: Option<PathBuf>,
+    /// That key itself, if it is not in a file: it can be read.
+    pub(crate) secret_key: Option<Secret>,
+    /// The operator key that a first start makes: it has the form of one.
+    pub(crate) bootstrap_key: Option<Secret>,
     /// `text` or `json`.
     pub(crate) log_format: LogFormat,
     /// Which log lines: `info`, `tidegate=debug`.
@@ -72,7 +77,7 @@ pub(crate) struct Config {
 
 /// Something that no log may show.
 #[derive(Clone)]
-pub(crate) struct Secret(String);
+pub(crate) struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// It.

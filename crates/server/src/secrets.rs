@@ -4,7 +4,7 @@
 //! bound to its owner, so that a row copied to another destination does not open.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -41,10 +41,15 @@ pub(crate) enum SecretsError {
         /// Why.
         error: std::io::Error,
     },
+    /// There is no key file, and nothing allows to make one.
+    #[error(
+        "the key file {0} is not there, and secrets in the store are sealed with it: put it back (from a backup), or name where it is (--secret-key-file, or TIDEGATE_SECRET_KEY); without it none of them can be read"
+    )]
+    Missing(PathBuf),
     /// Others may read the key file.
     #[error("the key file {0} can be read by others: chmod 600 {0}")]
     Exposed(PathBuf),
-    /// There are secrets in the store, but the file with their key is gone.
+    /// What is in the store was sealed with another key.
     #[error(
         "the secrets in the store are under key {stored}, this one is {given}: start with the key they were sealed with (TIDEGATE_SECRET_KEY or --secret-key-file)"
     )]
@@ -85,7 +90,13 @@ impl Secrets {
                 }
                 Self::from_text(&Zeroizing::new(text), &path.display().to_string())
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && make => Self::make_file(path),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                if make {
+                    Self::make_file(path)
+                } else {
+                    Err(SecretsError::Missing(path.to_owned()))
+                }
+            }
             Err(error) => Err(failed(error)),
         }
     }

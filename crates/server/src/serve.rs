@@ -9,7 +9,7 @@ mod bootstrap;
 mod door;
 mod http;
 mod refresh;
-mod sending;
+pub(crate) mod sending;
 mod signals;
 mod unread;
 
@@ -33,7 +33,7 @@ use crate::api::told::Teller;
 use crate::api::{self, App, Parts};
 use crate::auth::Auth;
 use crate::catalogue::Catalogue;
-use crate::config::Config;
+use crate::config::{Config, SECRET_KEY, Secret};
 use crate::dashboard;
 use crate::jobs::{self, Jobs};
 use crate::policy::Compiler;
@@ -53,22 +53,24 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let listener = TcpListener::bind(config.listen).with_context(|| {
         format!("cannot listen on {}: is another server running there? (--listen)", config.listen)
     })?;
-    make_directory(&config.data_dir)?;
     let address = listener.local_addr()?;
+    // What can be found wrong without a store leaves none behind.
+    let sender = sending::configure(&config, address)?;
+    make_directory(&config.data_dir)?;
     let (engine, mut started) = tidegate_engine::start(EngineConfig {
         place: place(&config, address),
         data_dir: config.data_dir.clone(),
         slots: config.max_in_flight,
         readers: READERS,
         retention: config.retention,
-        sender: sending::configure(&config, address)?,
+        sender,
     })
     .await?;
     let (leave, leaving) = watch::channel(false);
     let jobs = std::mem::take(&mut started.jobs);
     let left_over = started.catalogue.deleted.iter().filter(|deleted| deleted.has_open).copied().collect();
     let app = assemble(&config, engine.clone(), started, leaving).await?;
-    let greeting = bootstrap::first_key(&app).await?;
+    let greeting = bootstrap::first_key(&app, config.bootstrap_key.as_ref().map(Secret::reveal)).await?;
     if config.paused {
         let paused = api::settings::pause_all(&app).await;
         paused.map_err(|error| anyhow::anyhow!("cannot pause: {error}"))?;
@@ -162,9 +164,9 @@ async fn assemble(
 
 /// The key for secrets. It is made only while there is nothing that another one may have sealed.
 fn open_secrets(config: &Config, destinations: &[Destination]) -> anyhow::Result<Secrets> {
-    let secrets = match std::env::var("TIDEGATE_SECRET_KEY") {
-        Ok(text) => Secrets::from_text(&zeroize::Zeroizing::new(text), "TIDEGATE_SECRET_KEY")?,
-        Err(_) => Secrets::from_file(&config.key_file(), destinations.is_empty())?,
+    let secrets = match &config.secret_key {
+        Some(key) => Secrets::from_text(key.reveal(), SECRET_KEY)?,
+        None => Secrets::from_file(&config.key_file(), destinations.is_empty())?,
     };
     for destination in destinations {
         secrets.check(&destination.secrets)?;

@@ -21,7 +21,7 @@ mod writer;
 pub use crate::open::Opened;
 pub(crate) use connection::cell;
 pub(crate) use failure::of_read;
-pub use inspect::{Inspection, inspect};
+pub use inspect::{Contents, Inspection, Pages, inspect};
 pub use open::Options;
 pub(crate) use sql::{ATTEMPTS_UNFILED, COUNT_ATTEMPTS_UNFILED};
 pub(crate) use transfer::Origin;

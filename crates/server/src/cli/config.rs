@@ -8,9 +8,6 @@ use super::serve::Settings;
 use super::{Ended, say};
 use crate::config::{Config, DEFAULT_FILE};
 
-/// Variables whose values nobody should see.
-const SECRETS: [&str; 2] = ["TIDEGATE_SECRET_KEY", "TIDEGATE_BOOTSTRAP_KEY"];
-
 /// The options of `config`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -60,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Ended> {
         let width = widest.min(60) + 3;
         writeln!(text, "{line:width$}  # {origin}")?;
     }
-    for name in SECRETS.iter().filter(|name| std::env::var_os(name).is_some()) {
+    for name in layers.secret_variables() {
         writeln!(text, "# {name} is set (not shown)")?;
     }
     say(&text)?;

@@ -4,14 +4,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::Secret;
+
 /// Every setting with its default, and what it is for.
 pub(crate) const DEFAULT_FILE: &str = include_str!("default.toml");
 /// The file that is read if it is there and none is named.
 const USUAL_FILE: &str = "tidegate.toml";
 /// In the environment, names begin so.
 const PREFIX: &str = "TIDEGATE_";
-/// Variables that are no settings: secrets, and where the file is.
-const OTHER_VARIABLES: [&str; 3] = ["TIDEGATE_CONFIG", "TIDEGATE_SECRET_KEY", "TIDEGATE_BOOTSTRAP_KEY"];
+/// A variable that is no setting: where the file is.
+const FILE_VARIABLE: &str = "TIDEGATE_CONFIG";
+/// The key for secrets. Like the next one it stands in the environment only: a file or a flag would show it.
+pub(crate) const SECRET_KEY: &str = "TIDEGATE_SECRET_KEY";
+/// The operator key that a first start makes.
+pub(super) const BOOTSTRAP_KEY: &str = "TIDEGATE_BOOTSTRAP_KEY";
 
 /// Where a value stood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +65,8 @@ impl fmt::Display for Written {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layers {
     values: BTreeMap<String, (Written, Origin)>,
+    /// By their variable's name.
+    secrets: BTreeMap<String, Secret>,
     /// All that is wrong so far.
     pub(super) problems: Vec<String>,
 }
@@ -101,10 +109,11 @@ impl Layers {
         let known: BTreeMap<String, String> =
             self.values.keys().map(|key| (variable(key), key.clone())).collect();
         for (name, value) in variables {
-            if !name.starts_with(PREFIX)
-                || OTHER_VARIABLES.contains(&name.as_str())
-                || is_service_link(&name, &value)
-            {
+            if !name.starts_with(PREFIX) || name == FILE_VARIABLE || is_service_link(&name, &value) {
+                continue;
+            }
+            if [SECRET_KEY, BOOTSTRAP_KEY].contains(&name.as_str()) {
+                self.set_secret(name, value);
                 continue;
             }
             match known.get(&name) {
@@ -128,6 +137,23 @@ impl Layers {
                 "{origin}: there is no setting `{key}` (see `tidegate config show --default`)"
             )),
         }
+    }
+
+    /// An empty variable is as good as none: that is how people unset one for a single command, or in a container.
+    fn set_secret(&mut self, name: String, value: String) {
+        if !value.is_empty() {
+            self.secrets.insert(name, Secret(value.into()));
+        }
+    }
+
+    /// The secret in a variable, if there is one.
+    pub(super) fn secret(&self, name: &str) -> Option<&Secret> {
+        self.secrets.get(name)
+    }
+
+    /// The variables that hold secrets, for `config show`.
+    pub(crate) fn secret_variables(&self) -> impl Iterator<Item = &str> {
+        self.secrets.keys().map(String::as_str)
     }
 
     /// What holds for a setting.

@@ -6,8 +6,10 @@ use std::str::FromStr;
 use tidegate_core::time::Millis;
 use tidegate_core::timeout::TimeoutParams;
 
-use super::layers::{Layers, Written};
+use super::layers::{BOOTSTRAP_KEY, Layers, Origin, SECRET_KEY, Written};
 use super::{Config, LogFormat, Problems, Secret, units};
+use crate::auth::key::is_well_formed;
+use crate::secrets::Secrets;
 
 pub(super) fn read(layers: &Layers) -> Result<Config, Problems> {
     let mut reader = Reader { layers, problems: layers.problems.clone() };
@@ -39,6 +41,8 @@ pub(super) fn read(layers: &Layers) -> Result<Config, Problems> {
         timeout: reader.timeout(),
         paused: reader.boolean("paused"),
         secret_key_file: reader.path("secret_key_file"),
+        secret_key: reader.secret_key(),
+        bootstrap_key: reader.bootstrap_key(),
         log_format: reader.log_format(),
         log_level: reader.log_level(),
         threads: reader.threads("threads"),
@@ -72,7 +76,25 @@ impl Reader<'_> {
     }
 
     fn secret(&self, key: &str) -> Option<Secret> {
-        Some(self.one(key)).filter(|text| !text.is_empty()).map(Secret)
+        Some(self.one(key)).filter(|text| !text.is_empty()).map(|text| Secret(text.into()))
+    }
+
+    fn secret_key(&mut self) -> Option<Secret> {
+        let key = self.layers.secret(SECRET_KEY)?;
+        if let Err(error) = Secrets::from_text(key.reveal(), SECRET_KEY) {
+            self.problems.push(error.to_string());
+        }
+        Some(key.clone())
+    }
+
+    /// Also where a first start was long ago: it can never have been of use.
+    fn bootstrap_key(&mut self) -> Option<Secret> {
+        let key = self.layers.secret(BOOTSTRAP_KEY)?;
+        if !is_well_formed(key.reveal()) {
+            self.problems
+                .push(format!("{BOOTSTRAP_KEY} is no key: it must be tg_ and 32 to 200 URL-safe characters"));
+        }
+        Some(key.clone())
     }
 
     fn many(&self, key: &str) -> Vec<String> {
@@ -221,10 +243,35 @@ impl Reader<'_> {
             incident_limit: number(self, "incident_limit"),
         };
         if self.problems.len() == before {
-            for fault in params.faults() {
+            let ordered = params.min <= params.default && params.default <= params.max;
+            if !ordered {
+                self.refuse_order(&["timeout.min", "timeout.default", "timeout.max"]);
+            }
+            // Against each other these two are wrong only where the order is, and that has been told.
+            let told = |field: &str| !ordered && ["default", "max"].contains(&field);
+            for fault in params.faults().iter().filter(|fault| !told(&fault.field)) {
                 self.refuse(&format!("timeout.{}", fault.field), &fault.allowed);
             }
         }
         params
+    }
+
+    /// Settings that must rise in this order and do not. Whoever wrote one of them learns what the others are; a default is
+    /// never what is wrong.
+    fn refuse_order(&mut self, keys: &[&str]) {
+        let (mut written, mut unsaid) = (Vec::new(), Vec::new());
+        for key in keys {
+            match self.layers.get(key) {
+                Some((value, Origin::Default)) => unsaid.push(format!("{key} is {value}")),
+                Some((value, origin)) => written.push(format!("{key} is {value} ({origin})")),
+                None => {}
+            }
+        }
+        let unsaid = if unsaid.is_empty() {
+            String::new()
+        } else {
+            format!("; where nothing is said, {}", unsaid.join(" and "))
+        };
+        self.problems.push(format!("{}; allowed: {}{unsaid}", written.join(", "), keys.join(" ≤ ")));
     }
 }

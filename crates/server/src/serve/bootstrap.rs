@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::json;
 use tidegate_core::id::{AccountId, KeyId};
 use tidegate_store::AccountNo;
@@ -21,12 +21,13 @@ const FIRST_ACCOUNT: &str = "default";
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 50;
 
-/// Makes an account and an operator key where there is no key at all; gives back a key that must be shown.
-pub(super) async fn first_key(app: &App) -> anyhow::Result<Option<String>> {
+/// Makes an account and an operator key where there is no key at all, the `given` one or a new one; gives back a key that must
+/// be shown.
+pub(super) async fn first_key(app: &App, given: Option<&str>) -> anyhow::Result<Option<String>> {
     let accounts = app.catalogue.accounts();
     if accounts.iter().any(|account| !app.catalogue.keys(account.row.no).is_empty()) {
-        if let Some(key) = given_key()
-            && app.catalogue.key(&key::hash(&key)).is_none()
+        if let Some(key) = given
+            && app.catalogue.key(&key::hash(key)).is_none()
         {
             tracing::warn!(
                 "TIDEGATE_BOOTSTRAP_KEY is not used: there are keys here already, and it is none of them. \
@@ -35,10 +36,9 @@ pub(super) async fn first_key(app: &App) -> anyhow::Result<Option<String>> {
         }
         return Ok(None);
     }
-    let (key, given) = match given_key() {
-        Some(key) if key::is_well_formed(&key) => (key, true),
-        Some(_) => bail!("TIDEGATE_BOOTSTRAP_KEY must be tg_ and 32 to 200 URL-safe characters"),
-        None => (new_key()?, false),
+    let key = match given {
+        Some(key) => key.to_owned(),
+        None => new_key()?,
     };
     // An account without a key is a first start that broke off here.
     let account = match accounts.first() {
@@ -50,12 +50,7 @@ pub(super) async fn first_key(app: &App) -> anyhow::Result<Option<String>> {
         app.catalogue.refresh().await.context("cannot read what another node has made")?;
         app.catalogue.key(&key::hash(&key)).ok_or(error)?;
     }
-    Ok((!given).then_some(key))
-}
-
-/// The key that the operator chose; an empty variable is none.
-fn given_key() -> Option<String> {
-    std::env::var("TIDEGATE_BOOTSTRAP_KEY").ok().filter(|key| !key.is_empty())
+    Ok(given.is_none().then_some(key))
 }
 
 /// A key of 32 random bytes.

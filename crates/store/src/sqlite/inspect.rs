@@ -32,10 +32,21 @@ pub struct Inspection {
 pub struct Contents {
     /// The version of the schema, and the newest that this binary knows.
     pub schema: (i64, i64),
-    /// Whether every page was looked at, and not only what a start reads.
-    pub read_whole: bool,
+    /// What a start does not read.
+    pub pages: Pages,
     /// What is sealed, if that was read: the secrets of destinations.
     pub sealed: Option<Vec<Vec<u8>>>,
+}
+
+/// The pages that a start does not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// They were not looked at: there are too many, or an older binary made them.
+    Unread,
+    /// Like all others, they are whole.
+    Whole,
+    /// One of them is not, and this is what is wrong with it.
+    Damaged(String),
 }
 
 /// Looks at a data directory: refuses what [`Store::open`](crate::Store::open) would refuse.
@@ -60,20 +71,25 @@ fn look(path: &Path, in_use: bool, size: u64) -> Result<Contents, StoreError> {
     let migrate::Version { found, known } = migrate::version(&connection)?;
     // Statements are made for the newest schema; a start brings an older one there first.
     if found < known {
-        return Ok(Contents { schema: (found, known), read_whole: false, sealed: None });
+        return Ok(Contents { schema: (found, known), pages: Pages::Unread, sealed: None });
     }
     let (connection, loaded) = read_all(connection)?;
-    let read_whole = size <= READ_WHOLE;
-    if read_whole {
-        let verdict: String =
-            connection.query_row("pragma quick_check(1)", (), |row| row.get(0)).map_err(of_read)?;
-        if verdict != "ok" {
-            return Err(StoreError::Broken(verdict));
-        }
-    }
+    let pages = if size <= READ_WHOLE { check_pages(&connection)? } else { Pages::Unread };
     let secrets = loaded.catalogue.destinations.into_iter().map(|destination| destination.secrets);
     let sealed = secrets.filter(|secrets| !secrets.is_empty()).map(Into::into).collect();
-    Ok(Contents { schema: (found, known), read_whole, sealed: Some(sealed) })
+    Ok(Contents { schema: (found, known), pages, sealed: Some(sealed) })
+}
+
+/// Whatever a check finds after a start's own reads went well lies where no start reads.
+fn check_pages(connection: &Connection) -> Result<Pages, StoreError> {
+    match connection.query_row("pragma quick_check(1)", (), |row| row.get::<_, String>(0)) {
+        Ok(verdict) if verdict == "ok" => Ok(Pages::Whole),
+        Ok(verdict) => Ok(Pages::Damaged(verdict.trim_start_matches("*** ").to_owned())),
+        Err(error) => match of_read(error) {
+            StoreError::Broken(text) => Ok(Pages::Damaged(text)),
+            error => Err(error),
+        },
+    }
 }
 
 /// Opens the file to read. Where nobody uses it and there is no log, nobody can change it: then no file is made beside it.

@@ -5,13 +5,15 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::fs::statvfs;
+use rustix::fs::{Access, access, statvfs};
 use rustix::process::{Resource, getrlimit};
+use tidegate_store::sqlite::Pages;
 use tidegate_store::{StoreError, postgres, sqlite};
 
 use super::Finding;
-use crate::config::Config;
+use crate::config::{Config, SECRET_KEY};
 use crate::secrets::{Secrets, SecretsError};
+use crate::serve::sending;
 
 /// Below this there is no room for a busy day.
 const LITTLE_ROOM: u64 = 1 << 30;
@@ -27,10 +29,13 @@ const SYNCS: usize = 9;
 const FEW_FILES: u64 = 4_096;
 /// A clock before this was never set: no build is older.
 const EARLIEST: u64 = 1_767_225_600; // 2026-01-01
+/// A clock from here on was set wrongly: no authority of the public web is trusted that long, so no https would work.
+const LATEST: u64 = 4_102_444_800; // 2100-01-01
 
 /// What was found, and whether a process has the data directory, where everything is kept there.
 pub(super) fn all(config: &Config) -> (Vec<Finding>, Option<bool>) {
     let mut findings = vec![clock(), time_zones(), files()];
+    findings.extend(sending(config));
     findings.extend(directory(&config.data_dir));
     let (sealed, in_use) = match &config.database_url {
         None => {
@@ -51,16 +56,10 @@ pub(super) fn all(config: &Config) -> (Vec<Finding>, Option<bool>) {
 #[expect(clippy::disallowed_methods, reason = "the clock itself is what is looked at")]
 fn clock() -> Finding {
     let (wall, mono) = (SystemTime::now(), Instant::now());
-    let seconds = wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let shown = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
-    let shown = shown.map_or_else(|| "out of range".to_owned(), |at| at.to_string());
-    if seconds < EARLIEST {
-        return Finding::wrong(
-            "clock",
-            format!("{shown}: it was never set"),
-            "set the clock (NTP): expiry, quiet hours and signatures depend on it",
-        );
-    }
+    let shown = match date(wall) {
+        Ok(shown) => shown,
+        Err(finding) => return finding,
+    };
     // Both clocks over the same short work: a wall clock that is being pulled hard shows here.
     let mut work = 0_u64;
     while mono.elapsed() < Duration::from_millis(50) {
@@ -75,6 +74,40 @@ fn clock() -> Finding {
         );
     }
     Finding::well("clock", shown)
+}
+
+/// What a clock shows, if that can be.
+fn date(wall: SystemTime) -> Result<String, Finding> {
+    let seconds = wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let shown = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    let shown = shown.map_or_else(|| "out of range".to_owned(), |at| at.to_string());
+    let fault = match seconds {
+        ..EARLIEST => "it was never set",
+        LATEST.. => "it is far ahead",
+        _ => return Ok(shown),
+    };
+    let mend = "set the clock (NTP): expiry, quiet hours, signatures and certificates depend on it";
+    Err(Finding::wrong("clock", format!("{shown}: {fault}"), mend))
+}
+
+/// What every attempt needs, made as a start makes it.
+fn sending(config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Err(error) = sending::resolver(config) {
+        let mend = "name servers that this machine can ask (--name-servers), or mend /etc/resolv.conf";
+        findings.push(Finding::wrong("name servers", format!("{error:#}"), mend));
+    }
+    match sending::roots(config) {
+        Err(error) => {
+            let mend = "name a file with certificates in PEM, or none";
+            findings.push(Finding::wrong("certificates", format!("{error:#}"), mend));
+        }
+        Ok(roots) => {
+            let seen = format!("{} authorities are trusted", roots.len());
+            findings.push(Finding::well("certificates", seen));
+        }
+    }
+    findings
 }
 
 fn time_zones() -> Finding {
@@ -104,10 +137,21 @@ fn files() -> Finding {
 fn directory(path: &Path) -> Vec<Finding> {
     let shown = path.display();
     if !path.exists() {
-        let parent = path.ancestors().skip(1).find(|parent| parent.as_os_str().is_empty() || parent.exists());
-        let parent = parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let seen = format!("{shown} is not there yet: the first start makes it");
-        return vec![Finding::well("data directory", seen), room(parent)];
+        // A link that leads nowhere is there, and nothing can be made in its place.
+        let there = |parent: &&Path| parent.as_os_str().is_empty() || parent.symlink_metadata().is_ok();
+        let parent = path.ancestors().find(there).filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        return match may_make_in(parent) {
+            Ok(()) => {
+                let seen = format!("{shown} is not there yet: the first start makes it");
+                vec![Finding::well("data directory", seen), room(parent)]
+            }
+            Err(why) => vec![Finding::wrong(
+                "data directory",
+                format!("{shown} is not there yet, and cannot be made in {}: {why}", parent.display()),
+                "make it, for this user, or give it another place (--data-dir)",
+            )],
+        };
     }
     match sync_time(path) {
         Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
@@ -132,6 +176,16 @@ fn directory(path: &Path) -> Vec<Finding> {
             vec![Finding::well("data directory", format!("{shown} can be written to")), sync, room(path)]
         }
     }
+}
+
+/// Whether this user may make something in a directory.
+fn may_make_in(directory: &Path) -> Result<(), String> {
+    let there = fs::metadata(directory).map_err(|error| error.to_string())?;
+    if !there.is_dir() {
+        return Err("it is not a directory".to_owned());
+    }
+    access(directory, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|errno| std::io::Error::from(errno).to_string())
 }
 
 /// How long the disk needs to make a few bytes durable.
@@ -231,7 +285,11 @@ fn store(data_dir: &Path) -> (Finding, Sealed, Option<bool>) {
         let finding = Finding::well("store", "none yet: the first start makes it");
         return (finding, Sealed::Nothing, Some(found.in_use));
     };
-    let looked = if contents.read_whole { "every page is whole" } else { "what a start reads is whole" };
+    let looked = match &contents.pages {
+        Pages::Unread => "what a start reads is whole",
+        Pages::Whole => "every page is whole",
+        Pages::Damaged(_) => "damaged where no start reads",
+    };
     let seen = match contents.schema {
         (there, known) if there < known => format!("schema {there}: the next start brings it to {known}"),
         (there, _) => format!("schema {there}, {looked}"),
@@ -239,19 +297,25 @@ fn store(data_dir: &Path) -> (Finding, Sealed, Option<bool>) {
     let keys = |sealed: Vec<Vec<u8>>| {
         Sealed::under(sealed.iter().filter_map(|one| Secrets::fingerprint_of(one)).collect())
     };
-    (Finding::well("store", seen), contents.sealed.map_or(Sealed::Unknown, keys), Some(found.in_use))
+    let finding = match &contents.pages {
+        Pages::Damaged(what) => Finding::wrong(
+            "store",
+            format!("{seen}: {what}"),
+            "a server starts with it, and fails where it reads that: restore it from a backup, or save what can be \
+             read (sqlite3's .recover)",
+        ),
+        Pages::Unread | Pages::Whole => Finding::well("store", seen),
+    };
+    (finding, contents.sealed.map_or(Sealed::Unknown, keys), Some(found.in_use))
 }
 
 /// The key, and whether it is the one that secrets are sealed with.
 fn key(config: &Config, sealed: &Sealed) -> Finding {
     const ABOUT: &str = "key for secrets";
     let path = config.key_file();
-    let key = match std::env::var("TIDEGATE_SECRET_KEY") {
-        Ok(text) => {
-            let key = Secrets::from_text(&zeroize::Zeroizing::new(text), "TIDEGATE_SECRET_KEY");
-            key.map(|key| ("TIDEGATE_SECRET_KEY".to_owned(), key))
-        }
-        Err(_) => Secrets::from_file(&path, false).map(|key| (path.display().to_string(), key)),
+    let key = match &config.secret_key {
+        Some(text) => Secrets::from_text(text.reveal(), SECRET_KEY).map(|key| (SECRET_KEY.to_owned(), key)),
+        None => Secrets::from_file(&path, false).map(|key| (path.display().to_string(), key)),
     };
     let restore =
         "start with the key that they were sealed with; without it none can be read, and no server starts";
@@ -267,9 +331,18 @@ fn key(config: &Config, sealed: &Sealed) -> Finding {
                 )
             }
         },
-        Err(SecretsError::File { error, .. }) if error.kind() == ErrorKind::NotFound => {
+        Err(SecretsError::Missing(_)) => {
             let gone = format!("{} is not there", path.display());
             match sealed {
+                // A directory of its own must be there; the data directory has been looked at.
+                Sealed::Nothing if config.secret_key_file.is_some() => match may_make_in(folder_of(&path)) {
+                    Ok(()) => Finding::well(ABOUT, format!("{gone}: the first start makes it")),
+                    Err(why) => Finding::wrong(
+                        ABOUT,
+                        format!("{gone}, and cannot be made in {}: {why}", folder_of(&path).display()),
+                        "make that directory, for this user, or name another file (--secret-key-file)",
+                    ),
+                },
                 Sealed::Nothing => Finding::well(ABOUT, format!("{gone}: the first start makes it")),
                 Sealed::Under(keys) => {
                     let seen = format!("{gone}; secrets in the store are under key {}", keys.join(", "));
@@ -286,6 +359,11 @@ fn key(config: &Config, sealed: &Sealed) -> Finding {
     }
 }
 
+/// Where a file is.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 impl Sealed {
     fn under(mut keys: Vec<String>) -> Self {
         keys.sort_unstable();
@@ -296,5 +374,18 @@ impl Sealed {
     fn other_than(&self, key: &Secrets) -> Option<&str> {
         let Self::Under(keys) = self else { return None };
         keys.iter().map(String::as_str).find(|stored| *stored != key.fingerprint())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_set_to_a_time_in_which_this_could_run() {
+        for (seconds, expected) in [(0, false), (1_790_000_000, true), (7_258_118_400, false)] {
+            let seen = date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+            assert_eq!(seen.is_ok(), expected, "{seconds}: {:?}", seen.err().map(|finding| finding.seen));
+        }
     }
 }
