@@ -14,7 +14,7 @@ pub(crate) mod etag;
 pub(crate) mod event_types;
 mod events;
 pub(crate) mod extract;
-mod health;
+pub(crate) mod health;
 mod jobs;
 mod keys;
 mod metrics;

@@ -7,6 +7,7 @@
 
 mod bootstrap;
 mod door;
+mod full;
 mod http;
 mod refresh;
 pub(crate) mod sending;
@@ -22,7 +23,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tidegate_core::time::Millis;
+use tidegate_engine::sender::SenderConfig;
 use tidegate_engine::{Engine, EngineConfig, Place, Started};
+use tidegate_store::StoreError;
 use tidegate_store::catalogue::Destination;
 use tidegate_store::cluster::Identity;
 use tokio::sync::watch;
@@ -45,6 +48,9 @@ const READERS: usize = 2;
 /// How long calls that are under way when the server stops have to end.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
+/// How often a start that waits for room is tried again.
+const LOOK_FOR_ROOM: Duration = Duration::from_secs(1);
+
 /// Runs until it is told to stop.
 pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let config = Arc::new(config);
@@ -57,15 +63,11 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     // What can be found wrong without a store leaves none behind.
     let sender = sending::configure(&config, address)?;
     make_directory(&config.data_dir)?;
-    let (engine, mut started) = tidegate_engine::start(EngineConfig {
-        place: place(&config, address),
-        data_dir: config.data_dir.clone(),
-        slots: config.max_in_flight,
-        readers: READERS,
-        retention: config.retention,
-        sender,
-    })
-    .await?;
+    let (engine, mut started) = tokio::select! {
+        started = start(&config, &listener, sender) => started?,
+        // Nothing was begun.
+        () = signals.stop() => return Ok(()),
+    };
     let (leave, leaving) = watch::channel(false);
     let jobs = std::mem::take(&mut started.jobs);
     let left_over = started.catalogue.deleted.iter().filter(|deleted| deleted.has_open).copied().collect();
@@ -102,6 +104,45 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Opens the store, and starts what works on it. On a full disk it waits for room, as it does when that fills up later.
+async fn start(
+    config: &Config,
+    listener: &TcpListener,
+    sender: SenderConfig,
+) -> anyhow::Result<(Engine, Started)> {
+    let address = listener.local_addr()?;
+    let start = |sender| {
+        tidegate_engine::start(EngineConfig {
+            place: place(config, address),
+            data_dir: config.data_dir.clone(),
+            slots: config.max_in_flight,
+            readers: READERS,
+            retention: config.retention,
+            sender,
+        })
+    };
+    match start(sender).await {
+        Err(StoreError::Full) => {}
+        started => return Ok(started?),
+    }
+    tracing::error!(
+        "the disk is full: the store cannot be opened. The server waits for room, and until then refuses all calls"
+    );
+    let there_is_room = async {
+        loop {
+            tokio::time::sleep(LOOK_FOR_ROOM).await;
+            match start(sending::configure(config, address)?).await {
+                Err(StoreError::Full) => {}
+                started => return Ok(started?),
+            }
+        }
+    };
+    tokio::select! {
+        started = there_is_room => started,
+        never = full::answer(listener) => match never? {},
+    }
 }
 
 /// Where everything is kept.

@@ -94,6 +94,82 @@ async fn https_only_holds_for_destinations_made_without_it() {
     assert_eq!((refused.status, &refused.json["field"]), (422, &json!("url")));
 }
 
+/// Set in the second run of the next test, which has mounts of its own.
+const INSIDE: &str = "TEST_OWN_MOUNTS";
+
+/// Goal: a disk that was full before the start is as good as one that is full later: nothing is accepted, and all goes on by
+/// itself when there is room.
+/// Method: a store after a clean stop, which has left neither a log nor its index, moved to a small disk that is full.
+#[test]
+fn a_start_on_a_full_disk_waits_for_room() {
+    if std::env::var_os(INSIDE).is_some() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.expect("a runtime").block_on(starts_on_a_full_disk());
+        return;
+    }
+    let may = Command::new("unshare").args(["--mount", "true"]).output();
+    if !may.is_ok_and(|tried| tried.status.success()) {
+        kit::skip("mounts of its own take root (unshare --mount)");
+        return;
+    }
+    let itself = std::env::current_exe().expect("this test");
+    let ran = Command::new("unshare")
+        .args(["--mount", "--"])
+        .arg(itself)
+        .args(["--exact", "a_start_on_a_full_disk_waits_for_room", "--nocapture"])
+        .env(INSIDE, "1")
+        // It is about the disk that the store is on.
+        .env_remove("XTASK_STORE")
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}\n{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+async fn starts_on_a_full_disk() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|_| Reply::status(200)).await;
+    server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
+    assert!(server.stop().await);
+    let aside = server.data_dir.with_file_name("aside");
+    std::fs::rename(&server.data_dir, &aside).unwrap();
+    std::fs::create_dir(&server.data_dir).unwrap();
+    let small = ["-t", "tmpfs", "-o", "size=4m", "tmpfs"];
+    let mounted = Command::new("mount").args(small).arg(&server.data_dir).status();
+    assert!(mounted.is_ok_and(|status| status.success()));
+    for entry in std::fs::read_dir(&aside).unwrap().map(Result::unwrap) {
+        std::fs::copy(entry.path(), server.data_dir.join(entry.file_name())).unwrap();
+    }
+    let fill = server.data_dir.join("fill");
+    let full = std::fs::write(&fill, vec![7; 8 << 20]);
+    assert!(full.is_err(), "the disk is full");
+
+    let event = json!({"event_type": "a.b", "payload": 1});
+    for leaves in [true, false] {
+        server.respawn();
+        until(secs(10), "it says what it waits for", async || {
+            let asked =
+                server.client().try_send(http::Method::GET, "/readyz", None, bytes::Bytes::new()).await;
+            asked.is_ok_and(|answer| answer.status == 503 && answer.text().contains("disk is full"))
+        })
+        .await;
+        let refused = server.post("/v1/outbound-events", event.clone()).await;
+        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")), "{}", refused.text());
+        assert_eq!(server.get("/healthz").await.status, 200);
+        assert!(server.log().contains("disk is full"), "{}", server.log());
+        if leaves {
+            assert!(server.stop().await, "{}", server.log());
+        }
+    }
+    std::fs::remove_file(&fill).unwrap();
+    server.ready().await;
+    server.post("/v1/outbound-events", event).await.expect(202);
+    until(secs(10), "it arrives", async || receiver.count() == 1).await;
+    server.kill9();
+    let unmounted = Command::new("umount").arg("--lazy").arg(&server.data_dir).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+}
+
 /// A connection that is kept from call to call.
 struct Kept(BufReader<TcpStream>);
 

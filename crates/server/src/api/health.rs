@@ -32,7 +32,7 @@ const WELL: Health = Health { status: "ok", version: env!("CARGO_PKG_VERSION") }
     get, path = "/healthz", tag = "observing", security(()),
     responses((status = 200, description = "It is.", body = Data<Health>))
 )]
-async fn alive() -> axum::Json<Data<Health>> {
+pub(crate) async fn alive() -> axum::Json<Data<Health>> {
     ok(WELL)
 }
 

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
+use rustix::fs::statvfs;
 use tidegate_core::lane::LastStop;
 
 use super::connection::{self, Use};
@@ -19,6 +20,9 @@ use crate::{Store, StoreError, codec, load};
 
 /// The file, in the data directory.
 pub(super) const NAME: &str = "tidegate.db";
+
+/// With less than this left on it a disk is full: the log and its index, both empty, take a tenth of it.
+const ROOM: u64 = 1 << 20;
 
 /// How to open a store.
 pub struct Options {
@@ -46,7 +50,7 @@ impl Store {
             .map_err(|error| StoreError::Unusable { path: data_dir.clone(), reason: error.to_string() })?;
         let read = || connection::open(&path, Use::Read).map(Source::Sqlite);
         let readers = (0..readers.max(1)).map(|_| Ok([read()?, read()?]));
-        let readers = readers.collect::<rusqlite::Result<Vec<_>>>().map_err(of_read)?;
+        let readers = readers.collect::<rusqlite::Result<Vec<_>>>().map_err(|error| of_open(&path, error))?;
         let write = move |shared, counts| {
             writer::run(writer::Start { connection, path, shared, counts, on_commit });
             // The directory is ours until the writer has ended.
@@ -58,12 +62,21 @@ impl Store {
 
 /// Opens the file, brings its schema up to date, reads what a start needs, and takes the mark of a clean stop away.
 fn load_all(path: &Path) -> Result<(Connection, Loaded), StoreError> {
-    let mut connection = connection::open(path, Use::Write).map_err(of_read)?;
+    let mut connection = connection::open(path, Use::Write).map_err(|error| of_open(path, error))?;
     migrate::run(&mut connection)?;
     let (connection, loaded) = read_all(connection)?;
     connection.execute(sql::SET_META, ("clean_stop", 0)).map_err(of_read)?;
     connection::keep_log_on_close(&connection, false).map_err(of_read)?;
     Ok((connection, loaded))
+}
+
+/// The first connection makes the log and its index. Where there is no room for them, SQLite speaks of a disk that is broken.
+fn of_open(path: &Path, error: rusqlite::Error) -> StoreError {
+    let is_full = |path| statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::SystemIoFailure) if is_full(path) => StoreError::Full,
+        _ => of_read(error),
+    }
 }
 
 /// Reads what a start needs, and so finds out whether it can be read.
