@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use rustix::process::{Resource, getrlimit};
 use tidegate_core::time::Millis;
 use tidegate_engine::sender::SenderConfig;
 use tidegate_engine::{Engine, EngineConfig, Place, Started};
@@ -64,7 +65,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let sender = sending::configure(&config, address)?;
     make_directory(&config.data_dir)?;
     let (engine, mut started) = tokio::select! {
-        started = start(&config, &listener, sender) => started?,
+        started = start(&config, &listener, sender) => started.map_err(with_file_limit)?,
         // Nothing was begun.
         () = signals.stop() => return Ok(()),
     };
@@ -91,7 +92,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         left = server.run(signals.stop()) => left,
         why = engine.broken() => {
             engine.blames_nobody();
-            anyhow::bail!(why)
+            return Err(with_file_limit(anyhow::anyhow!(why)));
         }
     };
     let _watching = leave.send(true);
@@ -142,6 +143,17 @@ async fn start(
     tokio::select! {
         started = there_is_room => started,
         never = full::answer(listener) => match never? {},
+    }
+}
+
+/// What a store says that has met the limit of a file's length cannot be told from what it says of a broken disk.
+fn with_file_limit(error: anyhow::Error) -> anyhow::Error {
+    match getrlimit(Resource::Fsize).current {
+        None => error,
+        Some(limit) => anyhow::anyhow!(
+            "{error:#}. Files may not be longer than {limit} bytes here: if it met that limit, nothing is broken. Raise it \
+             (ulimit -f unlimited, or LimitFSIZE=infinity in the unit) and start again"
+        ),
     }
 }
 

@@ -94,6 +94,35 @@ async fn https_only_holds_for_destinations_made_without_it() {
     assert_eq!((refused.status, &refused.json["field"]), (422, &json!("url")));
 }
 
+/// Goal: a limit on the length of files is an error that says what to do, and no death without a word.
+/// Method: it is set for a server that runs, and small enough for the store's log to reach it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_on_the_length_of_files_is_told() {
+    let mut server = Server::start(&[]).await;
+    if server.database_url().is_some() {
+        return;
+    }
+    server.post("/v1/destinations", json!({"name": "a", "url": "http://127.0.0.1:9/"})).await.expect(201);
+    server.limit_files(600 << 10);
+    let event = json!({"event_type": "a.b", "payload": "x".repeat(20_000)});
+    let mut accepted = 0;
+    while accepted < 100 {
+        let body = bytes::Bytes::from(event.to_string());
+        let asked =
+            server.try_send(http::Method::POST, "/v1/outbound-events", Some("application/json"), body);
+        match asked.await {
+            Ok(answer) if answer.status == 202 => accepted += 1,
+            _ => break,
+        }
+    }
+    assert!(!server.ends().await, "it leaves with an error");
+    let log = server.log();
+    assert!(log.contains("disk I/O error") && log.contains("ulimit -f"), "{log}");
+    server.restart().await;
+    let listed = server.get("/v1/outbound-events?total=true").await.expect(200);
+    assert!(listed["total"].as_u64().is_some_and(|total| total >= accepted), "{accepted}: {listed}");
+}
+
 /// Set in the second run of the next test, which has mounts of its own.
 const INSIDE: &str = "TEST_OWN_MOUNTS";
 

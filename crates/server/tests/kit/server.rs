@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 use super::{Client, Postgres, millis, now, secs};
 
@@ -133,8 +133,17 @@ impl Server {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a child has an id");
-        kill_process(pid, signal).expect("it runs");
+        kill_process(self.process(), signal).expect("it runs");
+    }
+
+    fn process(&self) -> Pid {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a child has an id")
+    }
+
+    /// From now on it may write no file that is longer.
+    pub(crate) fn limit_files(&self, bytes: u64) {
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        prlimit(Some(self.process()), Resource::Fsize, limit).expect("it runs");
     }
 
     /// Asks it to end (SIGTERM), waits, and says whether it ended well.

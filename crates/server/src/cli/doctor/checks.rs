@@ -35,6 +35,7 @@ const LATEST: u64 = 4_102_444_800; // 2100-01-01
 /// What was found, and whether a process has the data directory, where everything is kept there.
 pub(super) fn all(config: &Config) -> (Vec<Finding>, Option<bool>) {
     let mut findings = vec![clock(), time_zones(), files()];
+    findings.extend(file_length(getrlimit(Resource::Fsize).current));
     findings.extend(sending(config));
     findings.extend(directory(&config.data_dir));
     let (sealed, in_use) = match &config.database_url {
@@ -88,6 +89,13 @@ fn date(wall: SystemTime) -> Result<String, Finding> {
     };
     let mend = "set the clock (NTP): expiry, quiet hours, signatures and certificates depend on it";
     Err(Finding::wrong("clock", format!("{shown}: {fault}"), mend))
+}
+
+/// A store that cannot grow on is found broken by whoever writes to it.
+fn file_length(limit: Option<u64>) -> Option<Finding> {
+    let seen = format!("at most {limit} bytes", limit = limit?);
+    let mend = "lift the limit (ulimit -f unlimited, or LimitFSIZE=infinity in the unit): a store that meets it stops";
+    Some(Finding::better("length of files", seen, mend))
 }
 
 /// What every attempt needs, made as a start makes it.
@@ -380,6 +388,12 @@ impl Sealed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_on_the_length_of_files_is_named() {
+        assert!(file_length(None).is_none());
+        assert!(file_length(Some(700)).is_some_and(|finding| finding.seen.contains("700 bytes")));
+    }
 
     #[test]
     fn a_clock_is_set_to_a_time_in_which_this_could_run() {
