@@ -128,6 +128,7 @@ async fn furnish(engine: &Engine, url: &str) -> (AccountNo, DestinationNo) {
     let (account, destinations) = furnish::furnish(engine, 1).await;
     engine.open(NewLane {
         destination: destinations[0],
+        id: None,
         account,
         policy: policy(),
         endpoint: endpoint(url),
@@ -192,6 +193,7 @@ fn reopen(engine: &Engine, started: &Started, url: &str) {
         let row = started.catalogue.destinations.iter().find(|row| row.no == stored.destination).unwrap();
         engine.open(NewLane {
             destination: stored.destination,
+            id: Some(row.id),
             account: row.account,
             policy: policy(),
             endpoint: endpoint(url),

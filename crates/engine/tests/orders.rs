@@ -86,6 +86,7 @@ impl Pair {
             for destination in &destinations {
                 engine.open(NewLane {
                     destination: *destination,
+                    id: None,
                     account,
                     policy: Arc::default(),
                     endpoint: endpoint(),

@@ -199,6 +199,67 @@ async fn starts_on_a_full_disk() {
     assert!(unmounted.is_ok_and(|status| status.success()));
 }
 
+/// Goal: whoever reads the log learns of each attempt that failed how it ended, what becomes of its delivery, and when; of
+/// those that succeeded, if they ask for it. Destinations have the names that the API gives them.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_attempt_has_a_line_with_what_follows_from_it() {
+    let mut server = Server::start(&[]).await;
+    let receiver = Receiver::start(|request| {
+        let answers = [("/well", 200), ("/ill", 500), ("/gone", 410), ("/busy", 429)];
+        let status =
+            answers.iter().find(|(path, _)| request.path == *path).map_or(404, |(_, status)| *status);
+        Reply::status(status).header("retry-after", "600")
+    })
+    .await;
+    let expected = [
+        ("/well", "DEBUG", "outcome=\"success\" status_code=200", "decision=\"delivered\"", ""),
+        (
+            "/ill",
+            "INFO",
+            "outcome=\"http_error\" status_code=500",
+            "decision=\"retry_scheduled\"",
+            "next_at=2",
+        ),
+        ("/gone", "INFO", "outcome=\"gone\" status_code=410", "decision=\"dead_letter\" reason=", ""),
+        ("/busy", "INFO", "outcome=\"rate_limited\" status_code=429", "decision=\"queued\"", "next_at=2"),
+    ];
+    let mut destinations = Vec::new();
+    for (path, ..) in expected {
+        let url = format!("{}{path}", receiver.url);
+        let made = server.post("/v1/destinations", json!({"name": path, "url": url})).await.expect(201);
+        destinations.push(made["id"].as_str().expect("an id").to_owned());
+    }
+    for level in ["info", "info,tidegate::attempts=debug"] {
+        assert!(server.stop().await);
+        server.restart_with(&["--log-level", level]).await;
+        let before = server.log().len();
+        for destination in &destinations {
+            server.post(&format!("/v1/destinations/{destination}/retry-now"), json!({})).await.expect(200);
+        }
+        server.post("/v1/outbound-events", json!({"event_type": "a.b", "payload": 1})).await.expect(202);
+        for (destination, (path, shown_as, outcome, decision, next)) in destinations.iter().zip(expected) {
+            let named = format!("destination={destination}");
+            let line = || {
+                let log = server.log();
+                let of_it = |line: &&str| line.contains(": attempt ") && line.contains(&named);
+                log[before..].lines().find(of_it).map(str::to_owned)
+            };
+            if shown_as.to_lowercase() != level && level == "info" {
+                continue;
+            }
+            until(secs(10), format!("a line about {path}"), async || line().is_some()).await;
+            let line = line().unwrap_or_default();
+            assert!(line.contains(shown_as) && line.contains("delivery=dlv_"), "{line}");
+            assert!(line.contains(outcome) && line.contains(decision) && line.contains(next), "{line}");
+            assert_eq!(line.contains("next_at"), !next.is_empty(), "{line}");
+        }
+        if level == "info" {
+            assert!(!server.log().contains("outcome=\"success\""), "{}", server.log());
+        }
+    }
+    assert!(server.log().contains(&format!("destination={} kind=\"throttled\"", destinations[3])));
+}
+
 /// A connection that is kept from call to call.
 struct Kept(BufReader<TcpStream>);
 

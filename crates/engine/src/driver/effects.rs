@@ -1,5 +1,7 @@
 //! Does what the machine says: makes attempts, collects results, asks the store for more.
 
+mod log;
+
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -9,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tidegate_core::delivery::{Delivery, End, Status};
-use tidegate_core::id::{AttemptId, DeliveryId};
+use tidegate_core::id::{AttemptId, DestinationId};
 use tidegate_core::lane::{Attempt, Report};
 use tidegate_core::limits::MIN_TIME_TO_SEND;
 use tidegate_core::outcome::{NetworkFault, Outcome};
@@ -41,7 +43,7 @@ impl Driver {
                 Effect::Settle { lane, delivery, attempt, mark } => {
                     let attempt = attempt.map(|(attempt, report)| {
                         let detail = answered.take();
-                        self.log(lane, delivery.id, delivery.attempts_made, &attempt, &report, detail)
+                        self.log(lane, &delivery, &attempt, &report, detail)
                     });
                     self.settle(lane, mark, delivery, attempt);
                 }
@@ -138,30 +140,21 @@ impl Driver {
     fn log(
         &self,
         lane: LaneId,
-        delivery: DeliveryId,
-        number: u32,
+        delivery: &Delivery,
         attempt: &Attempt,
         report: &Report,
         detail: Option<(&Sending, Answer)>,
     ) -> StoredAttempt {
-        let destination = self.lanes.get(lane).destination;
+        let record = self.lanes.get(lane);
         let (error, response_headers, response_body) = detail.map_or_else(Default::default, |(_, answer)| {
             (answer.error, answer.response_headers, answer.response_body)
         });
-        tracing::debug!(
-            delivery = %delivery,
-            destination = destination.0,
-            number,
-            outcome = report.outcome.word(),
-            status = report.outcome.status(),
-            took_ms = report.elapsed.get(),
-            "attempt"
-        );
+        log::attempt(record.id, delivery, report, error.as_deref(), self.dispatcher.lane(lane).state());
         StoredAttempt {
             id: AttemptId::numbered(self.parts.number(1), self.parts.chance.draw()),
-            delivery,
-            destination,
-            number,
+            delivery: delivery.id,
+            destination: record.destination,
+            number: delivery.attempts_made,
             started_at: attempt.started.wall,
             response_time: report.elapsed,
             timeout: attempt.timeout,
@@ -176,7 +169,7 @@ impl Driver {
     fn tell_change(&mut self, lane: LaneId, kind: &'static str, detail: String) {
         let record = self.lanes.get(lane);
         let (account, destination, at) = (record.account, record.destination, self.timestamp());
-        tracing::info!(destination = destination.0, kind, detail, "destination");
+        tracing::info!(destination = record.id.map(tracing::field::display), kind, detail, "destination");
         self.recorder.touched.insert(lane);
         self.recorder.notices.push(NoticeRow {
             destination,
@@ -200,8 +193,9 @@ impl Driver {
             after_key: record.after_key.clone(),
         };
         let (parts, outbox, tenure) = (Arc::clone(&self.parts), self.outbox.clone(), record.tenure);
+        let id = record.id;
         tokio::spawn(async move {
-            if let Some(refilled) = read_refill(&parts, query).await {
+            if let Some(refilled) = read_refill(&parts, id, query).await {
                 let _left = outbox.send(Arrival::Refilled { lane, tenure, refilled: Box::new(refilled) });
             }
         });
@@ -293,13 +287,18 @@ fn without_event(sending: &Sending) -> Answer {
 }
 
 /// The lane waits for the answer, so there must be one, unless we leave.
-async fn read_refill(parts: &Parts, mut query: RefillQuery) -> Option<Refilled> {
+async fn read_refill(
+    parts: &Parts,
+    destination: Option<DestinationId>,
+    mut query: RefillQuery,
+) -> Option<Refilled> {
     loop {
         match parts.store.refill(query.clone()).await {
             Ok(refilled) => return Some(refilled),
             Err(StoreError::Closed) => return None,
             Err(error) => {
-                tracing::error!(destination = query.destination.0, %error, "cannot read its backlog");
+                let destination = destination.map(tracing::field::display);
+                tracing::error!(destination, %error, "cannot read its backlog");
                 tokio::time::sleep(READ_AGAIN).await;
                 query.now = parts.clock.now().wall;
             }

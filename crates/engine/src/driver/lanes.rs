@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tidegate_core::health::DisabledCause;
+use tidegate_core::id::DestinationId;
 use tidegate_core::lane::{LaneState, LastStop, SavedLane};
 use tidegate_core::policy::Policy;
 use tidegate_core::slots::{Epoch, Slot};
@@ -25,6 +26,8 @@ const TIMEOUTS_EVERY: Millis = Millis::minutes(1);
 pub struct NewLane {
     /// Its number.
     pub destination: DestinationNo,
+    /// What people know it by; `None`: it is deleted, and only ends what it has left.
+    pub id: Option<DestinationId>,
     /// Whose.
     pub account: AccountNo,
     /// When, how fast, how many at once.
@@ -74,6 +77,8 @@ fn read(stored: &StoredLane) -> Option<SavedLane> {
 /// One lane, as the driver sees it.
 pub(super) struct Record {
     pub(super) destination: DestinationNo,
+    /// For the log: nobody knows a number.
+    pub(super) id: Option<DestinationId>,
     pub(super) account: AccountNo,
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) pool: Arc<Pool>,
@@ -104,6 +109,7 @@ impl Record {
     pub(super) fn new(lane: &NewLane, now: Now) -> Self {
         Self {
             destination: lane.destination,
+            id: lane.id,
             account: lane.account,
             endpoint: Arc::clone(&lane.endpoint),
             pool: Arc::default(),

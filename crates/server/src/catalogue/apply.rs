@@ -190,6 +190,7 @@ async fn inform(engine: &Engine, what: Tell) -> Result<(), ChangeError> {
 pub(super) fn lane(entry: &DestinationEntry, stored: Option<tidegate_store::lane::StoredLane>) -> NewLane {
     NewLane {
         destination: entry.row.no,
+        id: Some(entry.row.id),
         account: entry.row.account,
         policy: Arc::clone(&entry.policy),
         endpoint: Arc::clone(&entry.endpoint),

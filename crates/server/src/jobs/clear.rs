@@ -45,7 +45,8 @@ pub(super) fn take_up(app: &App, left_over: Vec<Deleted>) {
 async fn revive(app: &App, account: AccountNo, destination: DestinationNo) {
     let Some(endpoint) = nowhere() else { return };
     let policy = Arc::new(Policy::default());
-    app.engine.open(NewLane { destination, account, policy, endpoint, disabled: false, stored: None });
+    let (id, disabled, stored) = (None, false, None);
+    app.engine.open(NewLane { destination, id, account, policy, endpoint, disabled, stored });
     // An engine that has left has nothing to retire.
     let _left = app.engine.command(destination, Command::Retire).await;
     until_done(app, account, destination, Withdrawn::DestinationDeleted).await;
