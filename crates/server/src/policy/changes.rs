@@ -50,8 +50,8 @@ impl PolicyChanges {
         let mut said = PolicyDocument::default();
         self.write(windows.clone(), &mut said);
         said.check().map_err(|fault| if single { schedule::as_single(fault) } else { fault })?;
-        // Whatever is said about the timeout replaces all that was said about it: a mode unpins, a pin ends a mode.
-        if !self.timeout_seconds.is_keep() || !self.timeout.is_keep() {
+        // A pin ends a mode, and whatever is said about the mode ends a pin. Where there is none, unpinning changes nothing.
+        if matches!(self.timeout_seconds, Change::Set(_)) || !self.timeout.is_keep() {
             (policies.timeout_seconds, policies.timeout) = (None, None);
         }
         self.write(windows, policies);

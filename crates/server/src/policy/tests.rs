@@ -155,6 +155,10 @@ fn a_patch_changes_what_it_names_and_nothing_else() {
         super::compile(&unpinned.document.policies, &Ground::default(), Reading::Stored).0.timeout,
         TimeoutMode::Default
     );
+    // What a client was shown of it, and sends back.
+    assert_eq!(patched(&unpinned, json!({"timeout_seconds": null})).unwrap(), unpinned, "nothing was pinned");
+    let silent = patched(&unpinned, json!({"timeout": null})).unwrap();
+    assert_eq!(self::policy(&silent).timeout, TimeoutMode::Adaptive);
 }
 
 #[test]
