@@ -89,8 +89,7 @@ async fn round(rig: &mut Rig, run: &mut Run, fill: &Path, dies: bool) -> Result<
     );
     let noticed = filled.elapsed();
     sends_little(rig, run, fill).await?;
-    if dies {
-        starts_full(rig, run, fill).await?;
+    if dies && starts_full(rig, run, fill).await? {
         sends_little(rig, run, fill).await?;
     }
     run.history.fault("disk_free", &json!({}));
@@ -147,8 +146,8 @@ async fn sends_little(rig: &mut Rig, run: &Run, fill: &Path) -> Result<()> {
     bail!("for {NOTICES:?} it takes events on a full disk")
 }
 
-/// Killed while the disk is full, it starts, or says why it cannot.
-async fn starts_full(rig: &mut Rig, run: &mut Run, fill: &Path) -> Result<()> {
+/// Killed while the disk is full, it starts, waits until it can, or says why it cannot. Whether it has started.
+async fn starts_full(rig: &mut Rig, run: &mut Run, fill: &Path) -> Result<bool> {
     run.kill().await?;
     // What ended with it has left no room, either.
     let _ = fill_up(fill);
@@ -163,10 +162,11 @@ async fn starts_full(rig: &mut Rig, run: &mut Run, fill: &Path) -> Result<()> {
         ensure!(clear, "on a full disk it does not start, and does not say why: {}", run.server.log_tail());
         run.server.note_kill();
         rig.count("starts refused for want of room", 1);
-    } else {
-        rig.count("starts on a full disk", 1);
+        return Ok(false);
     }
-    Ok(())
+    let has_started = run.world.waiting(&run.server.client, SLOW).await.is_ok();
+    rig.count(if has_started { "starts on a full disk" } else { "starts that wait for room" }, 1);
+    Ok(has_started)
 }
 
 /// Writes until there is no room.
