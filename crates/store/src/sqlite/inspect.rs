@@ -76,7 +76,7 @@ fn look(path: &Path, in_use: bool, size: u64) -> Result<Contents, StoreError> {
     let (connection, loaded) = read_all(connection)?;
     let pages = if size <= READ_WHOLE { check_pages(&connection)? } else { Pages::Unread };
     let secrets = loaded.catalogue.destinations.into_iter().map(|destination| destination.secrets);
-    let sealed = secrets.filter(|secrets| !secrets.is_empty()).map(Into::into).collect();
+    let sealed = secrets.filter(|secrets| !secrets.is_empty()).collect();
     Ok(Contents { schema: (found, known), pages, sealed: Some(sealed) })
 }
 
