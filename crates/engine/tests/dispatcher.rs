@@ -597,7 +597,7 @@ fn one_of_sixteen_starts_is_the_longest_waiting_whatever_its_publisher_says() {
     let long_ago = node.now.wall - Millis::hours(1);
     for _ in 0..40 {
         node.publish_as(lane, |event| {
-            (event.priority, event.occurred_at) = (Priority::CRITICAL, Some(long_ago))
+            (event.priority, event.occurred_at) = (Priority::CRITICAL, Some(long_ago));
         });
     }
     node.take_sent();

@@ -161,13 +161,13 @@ async fn starts_on_a_full_disk() {
     server.post("/v1/destinations", json!({"name": "a", "url": receiver.url})).await.expect(201);
     assert!(server.stop().await);
     let aside = server.data_dir.with_file_name("aside");
-    std::fs::rename(&server.data_dir, &aside).unwrap();
-    std::fs::create_dir(&server.data_dir).unwrap();
+    std::fs::rename(&server.data_dir, &aside).expect("it can be moved");
+    std::fs::create_dir(&server.data_dir).expect("a directory");
     let small = ["-t", "tmpfs", "-o", "size=4m", "tmpfs"];
     let mounted = Command::new("mount").args(small).arg(&server.data_dir).status();
     assert!(mounted.is_ok_and(|status| status.success()));
-    for entry in std::fs::read_dir(&aside).unwrap().map(Result::unwrap) {
-        std::fs::copy(entry.path(), server.data_dir.join(entry.file_name())).unwrap();
+    for entry in std::fs::read_dir(&aside).expect("it is there").flatten() {
+        std::fs::copy(entry.path(), server.data_dir.join(entry.file_name())).expect("there is room for it");
     }
     let fill = server.data_dir.join("fill");
     let full = std::fs::write(&fill, vec![7; 8 << 20]);
@@ -190,7 +190,7 @@ async fn starts_on_a_full_disk() {
             assert!(server.stop().await, "{}", server.log());
         }
     }
-    std::fs::remove_file(&fill).unwrap();
+    std::fs::remove_file(&fill).expect("it is there");
     server.ready().await;
     server.post("/v1/outbound-events", event).await.expect(202);
     until(secs(10), "it arrives", async || receiver.count() == 1).await;

@@ -103,7 +103,10 @@ async fn a_slow_body_changes_neither_outcome_nor_time_and_is_bounded() {
     assert_eq!(answer.report.outcome, Outcome::HttpError { status: 500 });
     let elapsed = Duration::from_millis(answer.report.elapsed.get().unsigned_abs());
     assert!(elapsed + Duration::from_millis(450) <= took, "{elapsed:?} of {took:?}: the body does not count");
-    assert!(took < Duration::from_secs(20), "{took:?}: nor is it waited for to the end of the attempt's time");
+    assert!(
+        took < Duration::from_secs(20),
+        "{took:?}: nor is it waited for to the end of the attempt's time"
+    );
     until("the connection is closed", || server.closed() == 1).await;
 }
 

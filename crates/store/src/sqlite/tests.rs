@@ -269,7 +269,7 @@ async fn what_a_start_would_refuse_is_seen_from_outside() {
             .contents
             .is_some_and(|contents| contents.pages == Pages::Whole && contents.sealed.is_some())
     );
-    let random: Vec<u8> = (0..whole.len()).map(|place| (place * 7_919 % 251) as u8).collect();
+    let random: Vec<u8> = (0_u8..251).map(|byte| byte.wrapping_mul(37)).cycle().take(whole.len()).collect();
     let mut newer = whole.clone();
     newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
     let mut foreign = whole.clone();

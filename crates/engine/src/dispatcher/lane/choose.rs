@@ -17,6 +17,9 @@ pub(super) struct Candidate {
     go: Go,
 }
 
+/// Which of several candidates goes: the least. By urgency, by number of acceptance where the longest waiting goes, by place.
+type Rank = (u8, Option<u64>, Place);
+
 /// What keeps a lane from sending: the first hold met, and the earliest time at which any of its deliveries may go.
 #[derive(Default)]
 pub(super) struct Blocked {
@@ -28,7 +31,7 @@ impl Lane {
     /// The delivery that goes next: the most urgent, then the earliest; now and then the longest waiting; for a probe
     /// the longest waiting that was not the last probe.
     pub(super) fn choose(&mut self, now: Now) -> Result<Candidate, Blocked> {
-        let mut best: Option<(Candidate, (u8, Option<u64>, Place))> = None;
+        let mut best: Option<(Candidate, Rank)> = None;
         let mut blocked = Blocked::default();
         let oldest_turn = self.mark.starts % u64::from(limits::STARTS_PER_OLDEST)
             == u64::from(limits::STARTS_PER_OLDEST) - 1;
