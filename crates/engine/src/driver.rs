@@ -21,7 +21,7 @@ mod view;
 pub use lanes::{NewLane, Past, restore};
 pub use view::View;
 
-pub(crate) use inbox::{Arrival, Done, Landing, Order, Wishes};
+pub(crate) use inbox::{Arrival, Asked, Done, Landing, Order, Wishes};
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,7 +39,7 @@ use tidegate_core::time::{Millis, Now, Timestamp};
 use tidegate_store::event::{NewEvent, NewReplay};
 use tidegate_store::record::Commit;
 use tidegate_store::{DestinationNo, Store};
-use tokio::sync::{Notify, broadcast, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::chance::Chance;
@@ -323,10 +323,7 @@ impl Driver {
                     self.recorder.touched.insert(lane);
                 }
             }
-            Order::Wishes(wishes, left) => {
-                let left_over = self.fulfil(wishes);
-                self.recorder.then(move || drop(left.send(left_over)));
-            }
+            Order::Wishes(asked, left) => self.grant(asked, left),
             Order::Look(look) => {
                 let (dispatcher, lanes, pulse) = (&self.dispatcher, &self.lanes, &self.pulse);
                 let view = View { now: self.now(), dispatcher, lanes, pulse };
@@ -363,6 +360,19 @@ impl Driver {
         self.lanes
             .find(destination)
             .filter(|lane| self.dispatcher.lane(*lane).presence() != Presence::Elsewhere)
+    }
+
+    /// Does what is wanted here. What it leads to and its line in the audit log go into one record.
+    fn grant(&mut self, Asked { wishes, audit }: Asked, left: oneshot::Sender<Asked>) {
+        let count = wishes.len();
+        let wishes = self.fulfil(wishes);
+        if wishes.len() == count {
+            // Nothing is done yet: the line goes with the first that is.
+            let _gone = left.send(Asked { wishes, audit });
+            return;
+        }
+        drop(audit);
+        self.recorder.then(move || drop(left.send(Asked { wishes, audit: None })));
     }
 
     /// Does what is wanted of destinations that are worked here; gives back the rest. A destination that nobody knows has

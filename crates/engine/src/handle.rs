@@ -11,7 +11,7 @@ use tidegate_core::lane::LastStop;
 use tidegate_core::policy::Policy;
 use tidegate_core::sequence::{Sequence, Share};
 use tidegate_core::time::{Millis, Now};
-use tidegate_store::catalogue::Catalogue;
+use tidegate_store::catalogue::{AuditEntry, Catalogue};
 use tidegate_store::cluster::Identity;
 use tidegate_store::job::Job;
 use tidegate_store::lane::StoredLane;
@@ -23,7 +23,7 @@ use crate::chance::Chance;
 use crate::clock::Clock;
 use crate::deathwatch::{self, Deathwatch};
 use crate::dispatcher::Command;
-use crate::driver::{Arrival, Driver, NewLane, Order, Parts, View, Wishes};
+use crate::driver::{Arrival, Asked, Driver, NewLane, Order, Parts, View};
 use crate::membership::{self, Seen};
 use crate::metrics::Metrics;
 use crate::notice::Notice;
@@ -94,9 +94,12 @@ pub enum Stopped {
     /// Another node works the destination, and did not do it in time; it will, or whoever takes its place.
     #[error("the node that works this destination has not answered yet: it is done as soon as it does")]
     Elsewhere,
-    /// The wish could not be posted for another node.
+    /// The store cannot: nothing was done, unless the error says that nobody knows.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It was begun, and then the store failed: it is in force here, and stays so if it can still be written.
+    #[error("unknown: it was begun, and then could not be written ({0}); look again before you repeat it")]
+    Unknown(StoreError),
 }
 
 /// The running engine. Clones are the same one.
@@ -244,43 +247,81 @@ impl Engine {
     pub async fn catalogue_changed(&self) {
         self.parts.catalogue_changed.notified().await;
     }
-    /// A person wants something of a destination. Returns when it is committed.
-    pub async fn command(&self, destination: DestinationNo, command: Command) -> Result<(), Stopped> {
-        self.wish(vec![(destination, Wish::Command(command))]).await
+    /// A person wants something of a destination. Returns when it is committed, and with it the line for the audit log.
+    pub async fn command(
+        &self,
+        destination: DestinationNo,
+        command: Command,
+        audit: Option<AuditEntry>,
+    ) -> Result<(), Stopped> {
+        self.wish(Asked { wishes: vec![(destination, Wish::Command(command))], audit }).await
+    }
+    /// A destination was deleted, which is committed: nothing of it starts any more. A store that takes nothing in now is no
+    /// obstacle, and whoever works it hears of it from the catalogue at the latest.
+    pub async fn retire(&self, destination: DestinationNo) -> Result<(), Stopped> {
+        let wishes = vec![(destination, Wish::Command(Command::Retire))];
+        match self.carry_out(Asked { wishes, audit: None }).await {
+            Err(Stopped::Left) => Err(Stopped::Left),
+            Ok(()) | Err(Stopped::Elsewhere | Stopped::Store(_) | Stopped::Unknown(_)) => Ok(()),
+        }
     }
     /// To be called before deliveries are read in order to withdraw or hasten them, and kept until that is asked for.
     pub async fn reading(&self) -> Result<Reading, Stopped> {
         Reading::begin(&self.inbox).await.ok_or(Stopped::Left)
     }
-    /// Withdraws deliveries, given as the store has them. Returns when it is committed.
+    /// Withdraws deliveries, given as the store has them. Returns when it is committed, and with it the line for the audit log.
     pub async fn withdraw(
         &self,
         deliveries: Vec<(DestinationNo, Delivery)>,
         by: Withdrawn,
+        audit: Option<AuditEntry>,
     ) -> Result<(), Stopped> {
         let wish = |(destination, delivery)| (destination, Wish::Withdraw(Box::new(delivery), by));
-        self.wish(deliveries.into_iter().map(wish).collect()).await
+        self.wish(Asked { wishes: deliveries.into_iter().map(wish).collect(), audit }).await
     }
-    /// Sends a delivery, given as the store has it, without waiting for its own time. Returns when it is committed.
-    pub async fn hasten(&self, destination: DestinationNo, delivery: Delivery) -> Result<(), Stopped> {
-        self.wish(vec![(destination, Wish::Hasten(Box::new(delivery)))]).await
+    /// Sends a delivery, given as the store has it, without waiting for its own time. Returns when it is committed, and with it
+    /// the line for the audit log.
+    pub async fn hasten(
+        &self,
+        destination: DestinationNo,
+        delivery: Delivery,
+        audit: Option<AuditEntry>,
+    ) -> Result<(), Stopped> {
+        self.wish(Asked { wishes: vec![(destination, Wish::Hasten(Box::new(delivery)))], audit }).await
     }
 
     /// A destination was deleted on another node, which sees to what is left of it.
     pub fn retire_here(&self, destination: DestinationNo) {
         let (left, _) = oneshot::channel();
-        self.order(Order::Wishes(vec![(destination, Wish::Command(Command::Retire))], left));
+        let wishes = vec![(destination, Wish::Command(Command::Retire))];
+        self.order(Order::Wishes(Asked { wishes, audit: None }, left));
     }
 
-    /// What this node does not work is posted for the one that does.
-    async fn wish(&self, wishes: Wishes) -> Result<(), Stopped> {
-        let (left, asked) = oneshot::channel();
-        self.order(Order::Wishes(wishes, left));
-        let elsewhere = asked.await.map_err(|_| Stopped::Left)?;
-        match elsewhere.is_empty() || orders::post(&self.parts, elsewhere).await? {
-            true => Ok(()),
-            false => Err(Stopped::Elsewhere),
+    /// Lanes do at once what is wanted of them and cannot take it back: so nothing is begun that could not be written.
+    async fn wish(&self, asked: Asked) -> Result<(), Stopped> {
+        match self.parts.store.waits() {
+            Some(error) => Err(Stopped::Store(error)),
+            None => self.carry_out(asked).await,
         }
+    }
+
+    /// Does what is worked here, and posts the rest for the nodes that work it. It is carried through even if the caller goes
+    /// away.
+    async fn carry_out(&self, asked: Asked) -> Result<(), Stopped> {
+        let (left, answer) = oneshot::channel();
+        let count = asked.wishes.len();
+        self.order(Order::Wishes(asked, left));
+        let parts = Arc::clone(&self.parts);
+        let rest = tokio::spawn(async move {
+            let elsewhere = tokio::select! {
+                biased;
+                elsewhere = answer => elsewhere.map_err(|_| Stopped::Left)?,
+                why = parts.store.stalls() => return Err(Stopped::Unknown(why)),
+            };
+            let begun = elsewhere.wishes.len() < count;
+            orders::post(&parts, elsewhere, begun).await
+        });
+        rest.await.unwrap_or(Err(Stopped::Left))
     }
 
     /// Looks at the lanes after reading anew what other nodes have stored of these destinations.

@@ -21,7 +21,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::dispatcher::LaneId;
-use crate::driver::{Arrival, Order, Parts, Wishes};
+use crate::driver::{Arrival, Asked, Order, Parts, Wishes};
+use crate::handle::Stopped;
 use crate::reading::Reading;
 use crate::wish::{Wish, Written};
 
@@ -90,23 +91,34 @@ impl Progress {
     }
 }
 
-/// Posts wishes, and waits until they are fulfilled. Says whether they were.
-pub(crate) async fn post(parts: &Parts, wishes: Wishes) -> Result<bool, StoreError> {
+/// Posts wishes, and waits until they are fulfilled. The line in the audit log, if it is not written yet, is committed with the
+/// first of them. `begun`: others that were wanted with them are carried out already.
+pub(crate) async fn post(
+    parts: &Parts,
+    Asked { wishes, mut audit }: Asked,
+    mut begun: bool,
+) -> Result<(), Stopped> {
     let mut posted = Vec::with_capacity(wishes.len());
     for (destination, written) in Written::from_wishes(&wishes) {
-        posted.push(parts.store.post_order(destination, written.to_text().into_bytes()).await?);
+        let body = written.to_text().into_bytes();
+        match parts.store.post_order(destination, body, audit.take()).await {
+            Ok(no) => posted.push(no),
+            Err(error) if begun => return Err(Stopped::Unknown(error)),
+            Err(error) => return Err(Stopped::Store(error)),
+        }
+        begun = true;
     }
     let until = Instant::now() + PATIENCE;
     while let Some(no) = posted.last().copied() {
-        if !parts.store.order_is_open(no).await? {
+        if !parts.store.order_is_open(no).await.map_err(Stopped::Unknown)? {
             posted.pop();
         } else if Instant::now() >= until {
-            return Ok(false);
+            return Err(Stopped::Elsewhere);
         } else {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Finds out for which lanes of slots something is open, and tells the driver: until that is known, or they are others'.

@@ -233,7 +233,7 @@ async fn what_waits_at_a_clean_stop_goes_after_the_next_start() {
     let (engine, _) = run(&folder).await;
     let (account, destination) = furnish(&engine, &receiver.url).await;
     engine.go();
-    engine.command(destination, Command::Pause).await.unwrap();
+    engine.command(destination, Command::Pause, None).await.unwrap();
     let policy = policy();
     for _ in 0..700 {
         publish(&engine, account, destination, &policy).await;
@@ -246,7 +246,7 @@ async fn what_waits_at_a_clean_stop_goes_after_the_next_start() {
     reopen(&engine, &started, &receiver.url);
     let held = engine.look(move |view| view.lane(destination).unwrap().state().standing).await.unwrap();
     assert!(held.paused.is_some(), "{held:?}");
-    engine.command(destination, Command::Resume { skip_head: false }).await.unwrap();
+    engine.command(destination, Command::Resume { skip_head: false }, None).await.unwrap();
     until("all have arrived", async || receiver.count() == 700).await;
     let of = Of::Destination(destination);
     until("all are recorded", async || engine.store().waiting(of).deliveries == 0).await;
@@ -270,13 +270,13 @@ async fn a_delivery_that_is_only_in_the_store_can_be_withdrawn_and_hastened() {
     let load = async || engine.store().delivery(account, id).await.unwrap().unwrap().delivery;
     until("it waits for its retry", async || load().await.status.word() == "retry_scheduled").await;
     *receiver.status.lock().unwrap() = 200;
-    engine.hasten(destination, load().await).await.unwrap();
+    engine.hasten(destination, load().await, None).await.unwrap();
     until("it is delivered", async || load().await.status.word() == "delivered").await;
 
-    engine.command(destination, Command::Pause).await.unwrap();
+    engine.command(destination, Command::Pause, None).await.unwrap();
     let id = publish(&engine, account, destination, &policy).await;
     let stored = engine.store().delivery(account, id).await.unwrap().unwrap().delivery;
-    engine.withdraw(vec![(destination, stored)], Withdrawn::ByRequest).await.unwrap();
+    engine.withdraw(vec![(destination, stored)], Withdrawn::ByRequest, None).await.unwrap();
     let stored = engine.store().delivery(account, id).await.unwrap().unwrap().delivery;
     assert_eq!(stored.status.word(), "cancelled");
     engine.shutdown(Duration::from_secs(5)).await;

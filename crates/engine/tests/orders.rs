@@ -28,10 +28,11 @@ use tidegate_core::time::Millis;
 use tidegate_engine::dispatcher::Command;
 use tidegate_engine::resolver::Resolver;
 use tidegate_engine::sender::{Endpoint, Envelope, SenderConfig, Settings, SigningKey};
-use tidegate_engine::{Engine, EngineConfig, NewLane, Place, start};
+use tidegate_engine::{Engine, EngineConfig, NewLane, Place, Stopped, start};
+use tidegate_store::catalogue::AuditEntry;
 use tidegate_store::cluster::{Identity, OrderNo};
 use tidegate_store::event::{Accept, Accepted, Body, Message, NewEvent};
-use tidegate_store::{AccountNo, DestinationNo};
+use tidegate_store::{AccountNo, DestinationNo, StoreError};
 
 const RESUME: Command = Command::Resume { skip_head: false };
 
@@ -189,7 +190,8 @@ async fn publish(engine: &Engine, account: AccountNo, destination: DestinationNo
 
 /// Posts orders one behind the other, without waiting for the first; the number of the last.
 async fn post_all(engine: &Engine, destination: DestinationNo, orders: &[&str]) -> OrderNo {
-    let post = |order: &&str| Box::pin(engine.store().post_order(destination, order.as_bytes().to_vec()));
+    let post =
+        |order: &&str| Box::pin(engine.store().post_order(destination, order.as_bytes().to_vec(), None));
     let mut posting: Vec<Pin<Box<_>>> = orders.iter().map(post).collect();
     let mut last = OrderNo(0);
     std::future::poll_fn(|context| {
@@ -246,13 +248,13 @@ async fn an_order_that_cannot_be_read_after_a_claim_is_carried_out_later() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_whose_delivery_cannot_be_read_is_carried_out_later() {
     let pair = Pair::new("unreadable").await;
-    pair.first.command(pair.destination, Command::Pause).await.unwrap();
+    pair.first.command(pair.destination, Command::Pause, None).await.unwrap();
     let id = publish(&pair.first, pair.account, pair.destination).await;
     let stored = pair.first.store().delivery(pair.account, id).await.unwrap().unwrap().delivery;
     pair.sql("alter table tidegate.open_deliveries rename to open_away");
     let withdrawing = tokio::spawn({
         let (first, destination) = (pair.first.clone(), pair.destination);
-        async move { first.withdraw(vec![(destination, stored)], Withdrawn::ByRequest).await }
+        async move { first.withdraw(vec![(destination, stored)], Withdrawn::ByRequest, None).await }
     });
     // A line of the statement that looks for one delivery.
     until("it could not be read", async || {
@@ -282,10 +284,114 @@ async fn an_order_is_not_carried_out_again_by_the_next_node() {
     assert!(pair.is_open(order).await);
     pair.sql("drop trigger deny on tidegate.orders");
     // The store takes in what comes again when it has tried.
-    until("it is resumed", async || pair.second.command(pair.destination, RESUME).await.is_ok()).await;
+    until("it is resumed", async || pair.second.command(pair.destination, RESUME, None).await.is_ok()).await;
     assert!(!is_paused(&pair.second, pair.destination).await);
     pair.move_all().await;
     until("the order has ended", async || !pair.is_open(order).await).await;
     assert!(!is_paused(&pair.first, pair.destination).await, "it was carried out again");
+    pair.end().await;
+}
+
+/// Two nodes on a database whose disk can be full.
+impl Pair {
+    fn line(&self, action: &str) -> Option<AuditEntry> {
+        Some(AuditEntry {
+            account: self.account,
+            at: self.first.now().wall,
+            actor: None,
+            action: action.to_owned(),
+            subject: "it".to_owned(),
+            detail: "{}".to_owned(),
+        })
+    }
+
+    /// The actions in the audit log, the oldest first.
+    async fn lines(&self) -> Vec<String> {
+        let found = self.first.store().audit_log(self.account, None, 99).await.unwrap();
+        found.items.into_iter().rev().map(|(_, entry)| entry.action).collect()
+    }
+
+    fn fill(&self) {
+        self.sql(
+            "create or replace function tidegate.full_disk() returns trigger language plpgsql as $$
+             begin raise exception 'no room' using errcode = '53100'; end $$;
+             create trigger full_disk before update on tidegate.seats execute function tidegate.full_disk()",
+        );
+    }
+
+    async fn make_room(&self) {
+        self.sql("drop trigger full_disk on tidegate.seats");
+        until("both have found it", async || {
+            !self.first.store().status().waits && !self.second.store().status().waits
+        })
+        .await;
+    }
+}
+
+/// What is wanted is answered at once.
+async fn at_once(engine: &Engine, pair: &Pair, command: Command, action: &str) -> Result<(), Stopped> {
+    let asked = engine.command(pair.destination, command, pair.line(action));
+    tokio::time::timeout(Duration::from_secs(4), asked).await.expect("at once")
+}
+
+/// Goal: on a full disk nobody waits. Nothing is begun that could not be written; what was begun a moment before is told of as
+/// unknown, and comes to be with its line in the audit log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_full_disk_nothing_is_begun_and_nobody_waits() {
+    let pair = Pair::new("full").await;
+    until("the store is at rest", async || !pair.second.store().status().waits).await;
+    pair.fill();
+    let begun = at_once(&pair.second, &pair, Command::Pause, "first").await;
+    assert!(matches!(begun, Err(Stopped::Unknown(StoreError::Full))), "{begun:?}");
+    assert!(is_paused(&pair.second, pair.destination).await);
+    let refused = at_once(&pair.second, &pair, RESUME, "second").await;
+    assert!(matches!(refused, Err(Stopped::Store(StoreError::Full))), "{refused:?}");
+    assert!(is_paused(&pair.second, pair.destination).await, "it was done all the same");
+    assert!(pair.lines().await.is_empty());
+    pair.make_room().await;
+    until("the line of what was begun is in", async || pair.lines().await == ["first"]).await;
+    at_once(&pair.second, &pair, RESUME, "third").await.unwrap();
+    assert_eq!(pair.lines().await, ["first", "third"]);
+
+    // The same for what another node is to do.
+    pair.fill();
+    for action in ["fourth", "fifth"] {
+        let refused = at_once(&pair.first, &pair, Command::Pause, action).await;
+        assert!(matches!(refused, Err(Stopped::Store(StoreError::Full))), "{refused:?}");
+    }
+    pair.make_room().await;
+    assert_eq!(pair.sql("select count(*) from tidegate.orders").trim(), "0");
+    at_once(&pair.first, &pair, Command::Pause, "sixth").await.unwrap();
+    assert!(is_paused(&pair.second, pair.destination).await);
+    assert_eq!(pair.lines().await, ["first", "third", "sixth"]);
+    pair.end().await;
+}
+
+/// Goal: a database out of reach is answered at once, too, and what was refused is not done when it is back.
+/// Method: nobody can connect to it, and who is connected is thrown out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_database_a_node_refuses_at_once_what_is_wanted() {
+    let pair = Pair::new("away").await;
+    let name = &pair.database;
+    let turn = |connections: bool| {
+        let server = server::server();
+        server.sql("postgres", &format!("alter database {name} with allow_connections {connections}"));
+        let sessions = format!("from pg_stat_activity where datname = '{name}'");
+        server.sql("postgres", &format!("select pg_terminate_backend(pid) {sessions}"));
+    };
+    turn(false);
+    // A node that is alone with its memory has nothing to write before somebody wants something.
+    let mut answer = Ok(());
+    until("it is missed", async || {
+        answer = at_once(&pair.second, &pair, RESUME, "resume").await;
+        answer.is_err() && pair.second.store().status().waits
+    })
+    .await;
+    let refused = at_once(&pair.second, &pair, Command::Pause, "pause").await;
+    assert!(matches!(refused, Err(Stopped::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    turn(true);
+    until("it is back", async || !pair.second.store().status().waits).await;
+    assert!(!is_paused(&pair.second, pair.destination).await);
+    assert!(!pair.lines().await.iter().any(|action| action == "pause"));
     pair.end().await;
 }

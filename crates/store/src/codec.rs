@@ -8,6 +8,7 @@ use tidegate_core::id::{Id, Kind};
 use tidegate_core::sequence::Sequence;
 use tidegate_core::time::Timestamp;
 
+use crate::catalogue::AuditEntry;
 use crate::event::Body;
 use crate::job::{Job, JobKind, JobState};
 use crate::list::Stage;
@@ -186,6 +187,17 @@ pub(crate) fn job_columns(job: &Job) -> [Value<'_>; 11] {
         count(job.done).into(),
         count(job.skipped).into(),
         maybe_ms(job.finished_at).into(),
+    ]
+}
+/// A line of the audit log in its columns.
+pub(crate) fn audit_columns(entry: &AuditEntry) -> [Value<'_>; 6] {
+    [
+        entry.account.0.into(),
+        entry.at.as_millis().into(),
+        entry.actor.map(bits).into(),
+        (&entry.action).into(),
+        (&entry.subject).into(),
+        (&entry.detail).into(),
     ]
 }
 /// The number of a job's state.

@@ -5,6 +5,7 @@ use tidegate_core::id::EventId;
 use tidegate_core::slots::Epoch;
 use tidegate_core::time::Timestamp;
 
+use crate::catalogue::AuditEntry;
 use crate::cluster::OrderNo;
 use crate::delivery::StoredAttempt;
 use crate::event::NewEvent;
@@ -28,6 +29,8 @@ pub struct Record {
     pub notices: Vec<NoticeRow>,
     /// Orders that are carried out with it: what they led to and their end are one commit.
     pub orders: Vec<OrderDone>,
+    /// Who asked for what is in it: a deed and its line in the audit log are one commit.
+    pub audit: Vec<AuditEntry>,
     /// Some lane stands until it is committed: it does not wait for others to be committed with.
     pub awaited: bool,
 }
@@ -43,6 +46,7 @@ impl Default for Record {
             holds: Vec::new(),
             notices: Vec::new(),
             orders: Vec::new(),
+            audit: Vec::new(),
             awaited: false,
         }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     stale: AtomicU64,
     refused: AtomicU64,
     /// Writes wait, and this is why.
-    waits: RwLock<Option<StoreError>>,
+    waits: watch::Sender<Option<StoreError>>,
     /// The answer to a commit was lost, and it is not known yet whether it was made.
     in_doubt: watch::Sender<bool>,
     broken: watch::Sender<Option<String>>,
@@ -124,7 +124,7 @@ impl Shared {
             log_bytes: AtomicU64::new(0),
             stale: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            waits: RwLock::default(),
+            waits: watch::Sender::new(None),
             in_doubt: watch::Sender::new(false),
             broken: watch::Sender::new(None),
             #[cfg(test)]
@@ -223,16 +223,26 @@ impl Shared {
     }
     /// Why writes wait, if they do.
     pub(crate) fn waits(&self) -> Option<StoreError> {
-        self.waits.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.waits.borrow().clone()
     }
     pub(crate) fn set_waits(&self, why: Option<StoreError>) {
-        let mut waits = self.waits.write().unwrap_or_else(PoisonError::into_inner);
-        match (&why, waits.is_some()) {
+        match (&why, self.waits.borrow().is_some()) {
             (Some(error), false) => tracing::error!(%error, "nothing is accepted for now"),
             (None, true) => tracing::info!("the store takes in what comes again"),
             _ => {}
         }
-        *waits = why;
+        self.waits.send_replace(why);
+    }
+
+    /// Waits until nothing is written any more, be it for now, and says why.
+    pub(crate) async fn stalls(&self) -> StoreError {
+        let (mut waits, mut broken) = (self.waits.subscribe(), self.broken.subscribe());
+        tokio::select! {
+            Ok(why) = waits.wait_for(Option::is_some) => why.clone().unwrap_or(StoreError::Closed),
+            Ok(why) = broken.wait_for(Option::is_some) => StoreError::Broken(why.clone().unwrap_or_default()),
+            // Neither is closed while it is borrowed here.
+            else => StoreError::Closed,
+        }
     }
 
     /// Whether a commit was made is not known any more, or is known.

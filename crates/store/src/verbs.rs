@@ -9,7 +9,7 @@ use tidegate_core::time::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::Store;
-use crate::catalogue::{Change, Changed, Edit};
+use crate::catalogue::{AuditEntry, Change, Changed, Edit};
 use crate::cluster::{Cluster, OrderNo};
 use crate::event::{Accept, Accepted, Message, NewReplay};
 use crate::job::{Job, Progress};
@@ -34,13 +34,14 @@ impl Store {
     }
 
     /// Accepts replays, together with the progress of the job that makes them. Those whose event is gone by now are left
-    /// out: the commit names the others. Whoever has lost the job makes none.
+    /// out: the commit names the others. Whoever has lost the job makes none. The line for the audit log is committed with them.
     pub async fn accept_replays(
         &self,
         replays: Vec<NewReplay>,
         job: Option<Job>,
+        audit: Option<AuditEntry>,
     ) -> Result<Progress, StoreError> {
-        self.write(|answer| Work::Replays { replays, job, answer }).await
+        self.write(|answer| Work::Replays { replays, job, audit, answer }).await
     }
 
     /// Writes down results. Nobody waits for it: the commit names the record's ticket. While the disk is full it is kept
@@ -115,11 +116,16 @@ impl Store {
     }
 
     /// Tells the node that works a destination what is wanted of its lane. It is open until a record of that node says that it
-    /// is carried out ([`Record::orders`]).
-    pub async fn post_order(&self, destination: DestinationNo, body: Vec<u8>) -> Result<OrderNo, StoreError> {
+    /// is carried out ([`Record::orders`]). The line for the audit log is committed with it.
+    pub async fn post_order(
+        &self,
+        destination: DestinationNo,
+        body: Vec<u8>,
+        audit: Option<AuditEntry>,
+    ) -> Result<OrderNo, StoreError> {
         let alone = || StoreError::Refused("there is no other node to give orders to".to_owned());
         self.cluster().ok_or_else(alone)?;
-        self.write(|answer| Work::PostOrder { destination, body, answer }).await
+        self.write(|answer| Work::PostOrder { destination, body, audit, answer }).await
     }
 
     /// Whether all nodes seal secrets with the key that has this fingerprint: the first one that comes decides.
@@ -192,6 +198,11 @@ impl Store {
     /// Why writes wait, while they do.
     pub fn waits(&self) -> Option<StoreError> {
         self.inner.shared.waits()
+    }
+
+    /// Waits until nothing is written any more, because writes wait or the store is broken, and says why.
+    pub async fn stalls(&self) -> StoreError {
+        self.inner.shared.stalls().await
     }
 
     /// Waits until the store is broken, and says why: then the process should leave and open it again.

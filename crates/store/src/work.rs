@@ -3,7 +3,7 @@
 use tidegate_core::time::{Millis, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::catalogue::{Change, Changed};
+use crate::catalogue::{AuditEntry, Change, Changed};
 use crate::cluster::OrderNo;
 use crate::event::{Accept, Accepted, NewReplay};
 use crate::job::{Job, Progress};
@@ -29,6 +29,7 @@ pub(crate) enum Work {
     Replays {
         replays: Vec<NewReplay>,
         job: Option<Job>,
+        audit: Option<AuditEntry>,
         answer: Answer<Progress>,
     },
     Record {
@@ -52,6 +53,7 @@ pub(crate) enum Work {
     PostOrder {
         destination: DestinationNo,
         body: Vec<u8>,
+        audit: Option<AuditEntry>,
         answer: Answer<OrderNo>,
     },
     /// Not where retention has a thread of its own.
@@ -117,6 +119,15 @@ impl Work {
             Self::PostOrder { answer, .. } => refuse(answer, error),
             Self::Promote { answer, .. } | Self::Forget(Forgetting { answer, .. }) => refuse(answer, error),
             Self::Close(_) | Self::Record { .. } => {}
+        }
+    }
+
+    /// Lines of the audit log that are committed with it. A change, which may come to nothing, sees to its own.
+    pub(crate) fn audit(&self) -> &[AuditEntry] {
+        match self {
+            Self::Record { record, .. } => &record.audit,
+            Self::Replays { audit, .. } | Self::PostOrder { audit, .. } => audit.as_slice(),
+            _ => &[],
         }
     }
 

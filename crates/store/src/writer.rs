@@ -74,6 +74,8 @@ pub(crate) trait Engine {
     fn recover(&mut self) -> Result<bool, Failure>;
     /// Whether there seems to be room for more than a few records.
     fn has_room(&self) -> bool;
+    /// Whether a group is written even if nothing is in it: then that shows whether there is room.
+    fn writes_empty_groups(&self) -> bool;
     /// Between two groups.
     fn tidy(&mut self, idle: bool);
     /// Marks the stop as clean.
@@ -143,7 +145,10 @@ impl<E: Engine> Writer<'_, E> {
                     }
                     self.engine.tidy(false);
                 }
-                Taken::Nothing => self.engine.tidy(true),
+                Taken::Nothing => {
+                    self.look_for_room();
+                    self.engine.tidy(true);
+                }
                 Taken::Closed => return,
             }
             if self.shared.is_broken() {

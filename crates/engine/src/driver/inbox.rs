@@ -7,6 +7,7 @@ use tidegate_core::id::DeliveryId;
 use tidegate_core::policy::Policy;
 use tidegate_core::slots::Slot;
 use tidegate_core::time::Mono;
+use tidegate_store::catalogue::AuditEntry;
 use tidegate_store::cluster::{Claimed, News};
 use tidegate_store::lane::{Overdue, Refilled, StoredLane};
 use tidegate_store::record::Commit;
@@ -54,8 +55,8 @@ pub(crate) enum Order {
     Open(Box<NewLane>),
     /// It changed.
     Adopt(DestinationNo, Arc<Policy>, Arc<Endpoint>),
-    /// People want something of destinations.
-    Wishes(Wishes, oneshot::Sender<Wishes>),
+    /// People want something of destinations. What is for other nodes comes back when the rest is committed.
+    Wishes(Asked, oneshot::Sender<Asked>),
     /// Have a look.
     Look(Box<dyn FnOnce(&View<'_>) + Send>),
     /// Somebody begins to read open deliveries in order to withdraw or hasten them.
@@ -83,8 +84,15 @@ pub(crate) enum Order {
     Show(Vec<StoredLane>, Done),
 }
 
-/// What is wanted of which destinations. Wishes for destinations of other nodes come back when the rest is committed.
+/// What is wanted of which destinations.
 pub(crate) type Wishes = Vec<(DestinationNo, Wish)>;
+
+/// What somebody wants, and the line that the audit log gets in the same commit, wherever the first of it is carried out.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) wishes: Wishes,
+    pub(crate) audit: Option<AuditEntry>,
+}
 
 /// Told when what was asked for is done.
 pub(crate) type Done = oneshot::Sender<()>;

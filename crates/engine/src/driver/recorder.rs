@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::time::Timestamp;
 use tidegate_store::Store;
+use tidegate_store::catalogue::AuditEntry;
 use tidegate_store::record::{HoldRow, LaneSave, NoticeRow, OrderDone, Record, Settled};
 
 use crate::dispatcher::{LaneId, Mark};
@@ -19,6 +20,8 @@ pub(super) struct Recorder {
     pub(super) notices: Vec<NoticeRow>,
     /// Orders of other nodes that are carried out.
     pub(super) orders: Vec<OrderDone>,
+    /// Who asked for what is in it.
+    pub(super) audit: Vec<AuditEntry>,
     /// Lanes whose state may have changed.
     pub(super) touched: BTreeSet<LaneId>,
     marks: BTreeMap<LaneId, Mark>,
@@ -67,6 +70,7 @@ impl Recorder {
             && self.holds.is_empty()
             && self.notices.is_empty()
             && self.orders.is_empty()
+            && self.audit.is_empty()
             && lanes.is_empty()
             && self.marks.is_empty();
         if nothing {
@@ -93,6 +97,7 @@ impl Recorder {
             holds: std::mem::take(&mut self.holds),
             notices: std::mem::take(&mut self.notices),
             orders: std::mem::take(&mut self.orders),
+            audit: std::mem::take(&mut self.audit),
             awaited,
         });
     }

@@ -8,7 +8,7 @@ use tidegate_store::lane::Of;
 use tidegate_store::{DestinationNo, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::driver::{Arrival, Order, Parts};
+use crate::driver::{Arrival, Asked, Order, Parts};
 use crate::reading::Reading;
 use crate::wish::Wish;
 
@@ -83,7 +83,8 @@ async fn recall_of(
         if !wishes.is_empty() {
             // What another node works is that node's to recall.
             let (left, committed) = oneshot::channel();
-            inbox.send(Arrival::Order(Order::Wishes(wishes, left))).map_err(|_| StoreError::Closed)?;
+            let asked = Asked { wishes, audit: None };
+            inbox.send(Arrival::Order(Order::Wishes(asked, left))).map_err(|_| StoreError::Closed)?;
             drop(reading);
             committed.await.map_err(|_| StoreError::Closed)?;
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tidegate_core::invalid::Invalid;
-use tidegate_engine::dispatcher::Command;
 use tidegate_engine::{Engine, NewLane};
 use tidegate_store::catalogue::{AuditEntry, Change, Changed, Edit};
 use tidegate_store::{AccountNo, DestinationNo};
@@ -181,7 +180,7 @@ async fn inform(engine: &Engine, what: Tell) -> Result<(), ChangeError> {
         Tell::Adopt(entry) => {
             engine.adopt(entry.row.no, Arc::clone(&entry.policy), Arc::clone(&entry.endpoint));
         }
-        Tell::Retire(no) => engine.command(no, Command::Retire).await.map_err(|_| ChangeError::Stopped)?,
+        Tell::Retire(no) => engine.retire(no).await.map_err(|_| ChangeError::Stopped)?,
     }
     Ok(())
 }

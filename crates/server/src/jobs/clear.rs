@@ -7,7 +7,6 @@ use tidegate_core::dial::Target;
 use tidegate_core::headers::CustomHeaders;
 use tidegate_core::policy::Policy;
 use tidegate_engine::NewLane;
-use tidegate_engine::dispatcher::Command;
 use tidegate_engine::sender::{Endpoint, Envelope, Settings};
 use tidegate_store::catalogue::Deleted;
 use tidegate_store::list::{DeliveryFilter, PageQuery, Stage};
@@ -48,7 +47,7 @@ async fn revive(app: &App, account: AccountNo, destination: DestinationNo) {
     let (id, disabled, stored) = (None, false, None);
     app.engine.open(NewLane { destination, id, account, policy, endpoint, disabled, stored });
     // An engine that has left has nothing to retire.
-    let _left = app.engine.command(destination, Command::Retire).await;
+    let _left = app.engine.retire(destination).await;
     until_done(app, account, destination, Withdrawn::DestinationDeleted).await;
 }
 
@@ -85,7 +84,7 @@ async fn pass(
         let batch: Vec<_> =
             found.items.into_iter().map(|stored| (stored.destination, stored.delivery)).collect();
         if !batch.is_empty() {
-            app.engine.withdraw(batch, by).await?;
+            app.engine.withdraw(batch, by, None).await?;
         }
         match found.next {
             None => return Ok(()),

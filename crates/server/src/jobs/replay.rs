@@ -72,7 +72,7 @@ impl Replaying {
         next.done += made as u64;
         next.skipped += (found.items.len() - made) as u64;
         if !found.items.is_empty()
-            && replay::accept(app, job.account, new, Some(next.clone())).await? == Progress::Lost
+            && replay::accept(app, job.account, new, Some(next.clone()), None).await? == Progress::Lost
         {
             return Ok(Step::Lost);
         }

@@ -36,7 +36,7 @@ pub(super) async fn step(app: &App, job: &mut Job, request: &JobRequest) -> Resu
         .collect();
     let count = batch.len();
     if count > 0 {
-        app.engine.withdraw(batch, Withdrawn::ByRequest).await?;
+        app.engine.withdraw(batch, Withdrawn::ByRequest, None).await?;
     }
     job.position = found.next.or(last).or(job.position);
     job.done += count as u64;

@@ -154,6 +154,10 @@ impl Engine for Writer {
         true
     }
 
+    fn writes_empty_groups(&self) -> bool {
+        true
+    }
+
     fn tidy(&mut self, _: bool) {}
 
     /// The slots are given back when the node leaves: their next owner knows then that nothing was in flight.

@@ -20,16 +20,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, TransactionState};
+use rusqlite::{Connection, TransactionState, params_from_iter};
 
 use super::failure::Failure;
 use super::intern::Intern;
 use super::sql;
 use crate::AccountNo;
+use crate::catalogue::AuditEntry;
+use crate::codec;
 use crate::counts::Counts;
 use crate::record::Commit;
 use crate::shared::Shared;
-use crate::sql::GET_META;
+use crate::sql::{ADD_AUDIT_ENTRY, GET_META};
 use crate::work::{Done, Forgetting, Work};
 use crate::writer::{self, Engine, change};
 
@@ -117,6 +119,12 @@ impl<'c> Writer<'c> {
         }
     }
 
+    fn note(&self, entry: &AuditEntry) -> Result<(), Failure> {
+        let mut statement = self.connection.prepare_cached(ADD_AUDIT_ENTRY.sqlite)?;
+        statement.execute(params_from_iter(codec::audit_columns(entry)))?;
+        Ok(())
+    }
+
     fn account_of(&self, destination: crate::DestinationNo) -> Result<AccountNo, Failure> {
         let no = self
             .connection
@@ -136,7 +144,11 @@ impl Engine for Writer<'_> {
         #[cfg(test)]
         self.shared.limit_pages(self.connection)?;
         self.hot.begin.execute(())?;
-        let done = group.iter_mut().map(|work| self.apply(work)).collect::<Result<Vec<_>, _>>()?;
+        let mut done = Vec::with_capacity(group.len());
+        for work in group {
+            done.push(self.apply(work)?);
+            work.audit().iter().try_for_each(|entry| self.note(entry))?;
+        }
         self.file_batch()?;
         self.write_counts()?;
         self.hot.commit.execute(())?;
@@ -171,6 +183,11 @@ impl Engine for Writer<'_> {
 
     fn has_room(&self) -> bool {
         self.watch.has_room()
+    }
+
+    /// Retention, which writes now and then, comes by here.
+    fn writes_empty_groups(&self) -> bool {
+        false
     }
 
     fn tidy(&mut self, idle: bool) {

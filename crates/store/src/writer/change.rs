@@ -253,14 +253,6 @@ impl<E: Editor> Changing<'_, E> {
     }
 
     fn audit(&self, entry: &AuditEntry) -> Unless<(), E::Failure> {
-        let values = params![
-            entry.account.0,
-            entry.at.as_millis(),
-            entry.actor.map(codec::bits),
-            &entry.action,
-            &entry.subject,
-            &entry.detail
-        ];
-        self.editor.execute(sql::ADD_AUDIT_ENTRY, values).map(|_| ())
+        self.editor.execute(sql::ADD_AUDIT_ENTRY, &codec::audit_columns(entry)).map(|_| ())
     }
 }

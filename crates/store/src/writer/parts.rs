@@ -28,7 +28,7 @@ pub(super) fn split(mut record: Record) -> Split {
     }
     let mut left = rows(&record) / 2;
     if left > 0 {
-        // In this order: what is said last, that an order is carried out, is true then.
+        // In this order: what is said last, that an order is carried out and who asked for what, is true then.
         let first = Record {
             now: record.now,
             ticket: record.ticket,
@@ -37,6 +37,7 @@ pub(super) fn split(mut record: Record) -> Split {
             holds: front(&mut record.holds, &mut left),
             notices: front(&mut record.notices, &mut left),
             orders: front(&mut record.orders, &mut left),
+            audit: front(&mut record.audit, &mut left),
             awaited: record.awaited,
         };
         return Split::Parts(Box::new(first), Box::new(record));
@@ -57,10 +58,10 @@ fn destinations(record: &Record) -> impl Iterator<Item = DestinationNo> {
 }
 
 fn rows(record: &Record) -> usize {
-    destinations(record).count()
+    destinations(record).count() + record.audit.len()
 }
 
-/// Moves what is of such destinations out of a record.
+/// Moves what is of such destinations out of a record, and what is to be said when all of it is in.
 fn take(record: &mut Record, such: impl Fn(DestinationNo) -> bool) -> Record {
     Record {
         now: record.now,
@@ -70,6 +71,7 @@ fn take(record: &mut Record, such: impl Fn(DestinationNo) -> bool) -> Record {
         holds: record.holds.extract_if(.., |row| such(row.destination)).collect(),
         notices: record.notices.extract_if(.., |row| such(row.destination)).collect(),
         orders: record.orders.extract_if(.., |row| such(row.destination)).collect(),
+        audit: std::mem::take(&mut record.audit),
         awaited: record.awaited,
     }
 }
@@ -94,5 +96,6 @@ fn row(record: &Record) -> Option<String> {
         Some(format!("the notice {} of destination {}", row.kind, row.destination.0))
     };
     let order = || record.orders.first().map(|row| format!("the end of order {}", row.no.0));
-    settled.or_else(lane).or_else(hold).or_else(notice).or_else(order)
+    let line = || record.audit.first().map(|row| format!("the audit line {} of {}", row.action, row.subject));
+    settled.or_else(lane).or_else(hold).or_else(notice).or_else(order).or_else(line)
 }

@@ -417,7 +417,7 @@ fn done(no: OrderNo, epoch: Option<Epoch>) -> Record {
 #[tokio::test]
 async fn an_order_reaches_whoever_works_the_lane() {
     let pair = Pair::new().await;
-    let order = pair.first.store.post_order(DestinationNo(2), b"pause".to_vec()).await.unwrap();
+    let order = pair.first.store.post_order(DestinationNo(2), b"pause".to_vec(), None).await.unwrap();
     let posted = pair.b().news().await.unwrap().orders;
     assert_eq!((posted.len(), posted[0].no, posted[0].destination), (1, order, DestinationNo(2)));
     assert_eq!(posted[0].body, b"pause");
@@ -444,7 +444,7 @@ async fn an_order_reaches_whoever_works_the_lane() {
     assert!(pair.a().orders(&[Slot::new(2)]).await.unwrap().is_empty());
 
     // An order for a slot that the node itself holds by then.
-    let own = pair.first.store.post_order(DestinationNo(2), Vec::new()).await.unwrap();
+    let own = pair.first.store.post_order(DestinationNo(2), Vec::new(), None).await.unwrap();
     let posted = pair.a().news().await.unwrap().orders;
     assert_eq!(posted.iter().map(|posted| posted.no).collect::<Vec<_>>(), [own]);
     assert!(pair.a().news().await.unwrap().orders.is_empty());
@@ -553,13 +553,13 @@ async fn a_job_whose_node_is_gone_is_taken_over() {
     };
     let progress = |done| Some(Job { done, ..job(7) });
     let of_first = replay(pair.first.numbers(START, 1));
-    let lost = pair.first.store.accept_replays(vec![of_first], progress(1)).await.unwrap();
+    let lost = pair.first.store.accept_replays(vec![of_first], progress(1), None).await.unwrap();
     assert_eq!(lost, Progress::Lost);
     let over = Job { state: JobState::Done, finished_at: Some(later(8)), ..job(7) };
     assert_eq!(pair.first.store.put_job(over).await.unwrap(), Progress::Lost, "it is not theirs to end");
     assert_eq!(pair.second.deliveries_of(event).await.unwrap().len(), 1);
     let of_second = replay(pair.first.numbers(START, 1));
-    let written = pair.second.accept_replays(vec![of_second], progress(2)).await.unwrap();
+    let written = pair.second.accept_replays(vec![of_second], progress(2), None).await.unwrap();
     assert_eq!(written, Progress::Written);
     assert_eq!(pair.second.deliveries_of(event).await.unwrap().len(), 2);
     assert_eq!(pair.second.job(AccountNo(1), job(7).id).await.unwrap().unwrap().done, 2);
@@ -568,7 +568,7 @@ async fn a_job_whose_node_is_gone_is_taken_over() {
     let stop = Change { edits: vec![Edit::StopJob { job: job(7).id, at: later(9) }], audit: None };
     pair.first.store.change(stop).await.unwrap();
     let of_second = replay(pair.first.numbers(START, 1));
-    let lost = pair.second.accept_replays(vec![of_second], progress(3)).await.unwrap();
+    let lost = pair.second.accept_replays(vec![of_second], progress(3), None).await.unwrap();
     assert_eq!(lost, Progress::Lost);
     assert_eq!(pair.second.deliveries_of(event).await.unwrap().len(), 2);
     assert_eq!(pair.second.job(AccountNo(1), job(7).id).await.unwrap().unwrap().state, JobState::Stopped);

@@ -427,3 +427,34 @@ async fn a_database_that_is_read_only_for_a_while_loses_nothing() {
     let stored = bench.store.delivery(AccountNo(1), delivery.id).await.unwrap().unwrap();
     assert!(stored.finished_at.is_some());
 }
+
+/// Goal: whoever waits for a commit hears at once that a full disk holds it up; and that there is room again is found out
+/// although nobody writes.
+#[tokio::test]
+async fn a_full_disk_is_told_of_at_once_and_its_end_found_out() {
+    let bench = Bench::new(Engine::Postgres).await;
+    let (server, name) = (crate::server::server(), bench.place.name());
+    server.sql(
+        name,
+        "create function full_disk() returns trigger language plpgsql as $$
+         begin raise exception 'no room' using errcode = '53100'; end $$;
+         create trigger full_disk before update on tidegate.seats execute function public.full_disk()",
+    );
+    bench.store.record(notice(7));
+    let stalls = tokio::time::timeout(Duration::from_secs(4), bench.store.stalls()).await.expect("at once");
+    assert!(matches!(stalls, StoreError::Full), "{stalls:?}");
+    server.sql(name, "drop trigger full_disk on tidegate.seats");
+    until("the record is in", || tickets(&bench.commits) == [7]).await;
+
+    server.sql(
+        name,
+        "create trigger full_disk before update on tidegate.seats execute function public.full_disk()",
+    );
+    let accept =
+        Accept { now: START, events: vec![bench.event(1, &[1], START)], idempotency: None, outbox: None };
+    assert!(matches!(bench.store.accept(accept).await, Err(StoreError::Full)));
+    assert!(bench.store.status().waits);
+    server.sql(name, "drop trigger full_disk on tidegate.seats");
+    until("the room is found", || !bench.store.status().waits).await;
+    bench.deliver(1, 1, 1, later(2)).await;
+}

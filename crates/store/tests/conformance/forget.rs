@@ -127,8 +127,8 @@ async fn a_replay_keeps_its_event(engine: Engine) {
         skipped: 0,
         finished_at: None,
     };
-    bench.store.accept_replays(vec![new(nowhere)], None).await.unwrap();
-    bench.store.accept_replays(vec![new(id)], Some(job.clone())).await.unwrap();
+    bench.store.accept_replays(vec![new(nowhere)], None, None).await.unwrap();
+    bench.store.accept_replays(vec![new(id)], Some(job.clone()), None).await.unwrap();
     bench.wait_for(|commit| commit.replays.len() == 1).await;
     let fresh = bench.deliver(1, 1, 1, now).await;
 

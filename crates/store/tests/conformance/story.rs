@@ -28,7 +28,7 @@ async fn replay(bench: &Bench, event: EventId, destination: u32, original: &Deli
         event,
         delivery: delivery.clone(),
     };
-    bench.store.accept_replays(vec![new], None).await.unwrap();
+    bench.store.accept_replays(vec![new], None, None).await.unwrap();
     delivery
 }
 

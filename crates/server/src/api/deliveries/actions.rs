@@ -52,8 +52,9 @@ pub(super) async fn replay(
     let now = app.engine.now().wall;
     let new = replay::make(&app, now, app.engine.number(1), &original, &destination, terms)?;
     let new_id = new.delivery.id;
-    replay::accept(&app, caller.account, vec![new], None).await?;
-    note(&app, &caller, "delivery.replay", id, &json!({"delivery_id": new_id.to_string()})).await?;
+    let said = json!({"delivery_id": new_id.to_string()});
+    let line = caller.audit(&app, "delivery.replay", id, &said);
+    replay::accept(&app, caller.account, vec![new], None, Some(line)).await?;
     Ok(accepted(show(&app, &caller, new_id).await?))
 }
 
@@ -115,17 +116,14 @@ async fn act(app: &App, caller: &Caller, id: DeliveryId, wish: Wish) -> Answer {
         (_, Status::Queued | Status::RetryScheduled { .. } | Status::Delivering) => {}
     }
     let StoredDelivery { destination, delivery, .. } = stored;
-    let action = match wish {
+    let line = |action| Some(caller.audit(app, action, id, &json!({})));
+    match wish {
         Wish::Withdraw => {
-            app.engine.withdraw(vec![(destination, delivery)], Withdrawn::ByRequest).await?;
-            "delivery.cancel"
+            let delivery = vec![(destination, delivery)];
+            app.engine.withdraw(delivery, Withdrawn::ByRequest, line("delivery.cancel")).await?;
         }
-        Wish::Hasten => {
-            app.engine.hasten(destination, delivery).await?;
-            "delivery.retry_now"
-        }
-    };
-    note(app, caller, action, id, &json!({})).await?;
+        Wish::Hasten => app.engine.hasten(destination, delivery, line("delivery.retry_now")).await?,
+    }
     Ok(ok(show(app, caller, id).await?))
 }
 
@@ -133,15 +131,4 @@ async fn show(app: &App, caller: &Caller, id: DeliveryId) -> Result<DeliveryView
     let stored = super::find(app, caller, id).await?;
     let standing = state::one(app, &stored).await?;
     Ok(DeliveryView::new(app, &stored, &standing))
-}
-
-async fn note(
-    app: &App,
-    caller: &Caller,
-    action: &str,
-    id: DeliveryId,
-    detail: &serde_json::Value,
-) -> Result<(), ApiError> {
-    app.catalogue.change(Vec::new(), Some(caller.audit(app, action, id, detail))).await?;
-    Ok(())
 }

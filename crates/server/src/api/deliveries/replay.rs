@@ -8,6 +8,7 @@ use tidegate_core::sequence::Sequence;
 use tidegate_core::settle::{self, ReplayAs, ReplayTtl};
 use tidegate_core::time::Timestamp;
 use tidegate_store::AccountNo;
+use tidegate_store::catalogue::AuditEntry;
 use tidegate_store::delivery::StoredDelivery;
 use tidegate_store::event::NewReplay;
 use tidegate_store::job::{Job, Progress};
@@ -84,16 +85,17 @@ pub(crate) fn make(
     })
 }
 
-/// Accepts replays, with the progress of the job that they belong to. Where that is lost, none is made.
+/// Accepts replays, with the progress of the job that they belong to and the line for the audit log. Where that is lost, none is made.
 pub(crate) async fn accept(
     app: &App,
     account: AccountNo,
     new: Vec<NewReplay>,
     job: Option<Job>,
+    audit: Option<AuditEntry>,
 ) -> Result<Progress, ApiError> {
     let over: Vec<_> =
         new.iter().filter_map(|replay| told::over(replay.destination, &replay.delivery)).collect();
-    let progress = app.engine.store().accept_replays(new, job).await?;
+    let progress = app.engine.store().accept_replays(new, job, audit).await?;
     if progress == Progress::Written {
         told::tell_over(app, account, over);
     }

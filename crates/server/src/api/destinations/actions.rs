@@ -93,8 +93,7 @@ async fn command(
     command: Command,
 ) -> Answer {
     let entry = find(app, caller, name)?;
-    standing::command(app, &entry, command).await?;
     let line = caller.audit(app, action, entry.row.id, &said);
-    app.catalogue.change(Vec::new(), Some(line)).await?;
+    standing::command(app, &entry, command, line).await?;
     Ok(ok(view::one(app, &entry).await?))
 }

@@ -2,6 +2,7 @@
 
 use tidegate_core::lane::Standing;
 use tidegate_engine::dispatcher::Command;
+use tidegate_store::catalogue::AuditEntry;
 
 use crate::api::App;
 use crate::api::error::ApiError;
@@ -11,10 +12,15 @@ use crate::catalogue::DestinationEntry;
 /// Whether a lane sends, and how many of its lines stand.
 type Seen = (Option<Standing>, usize);
 
-/// Carries out a command, and tells what it changed.
-pub(super) async fn command(app: &App, entry: &DestinationEntry, command: Command) -> Result<(), ApiError> {
+/// Carries out a command together with its line in the audit log, and tells what it changed.
+pub(super) async fn command(
+    app: &App,
+    entry: &DestinationEntry,
+    command: Command,
+    audit: AuditEntry,
+) -> Result<(), ApiError> {
     let before = see(app, entry).await?;
-    app.engine.command(entry.row.no, command).await?;
+    app.engine.command(entry.row.no, command, Some(audit)).await?;
     let after = see(app, entry).await?;
     if let Some(change) = change(before, after) {
         let at = app.engine.now().wall;

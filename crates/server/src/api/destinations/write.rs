@@ -10,7 +10,7 @@ use tidegate_core::id::DestinationId;
 use tidegate_core::invalid::Invalid;
 use tidegate_engine::dispatcher::Command;
 use tidegate_store::DestinationNo;
-use tidegate_store::catalogue::{Destination, Edit};
+use tidegate_store::catalogue::{AuditEntry, Destination, Edit};
 
 use super::find::find;
 use super::standing;
@@ -119,14 +119,16 @@ pub(super) async fn rewrite(
         let audit = caller.audit(app, action, row.id, &changed(&before, &after));
         Some((Edit::SetDestination(row), audit))
     };
+    let switched = active
+        .map(|active| (active, caller.audit(app, action, entry.row.id, &json!({"changed": ["active"]}))));
     let app = app.clone();
     turn.carry_out(|turn| async move {
         if let Some((edit, audit)) = change {
             turn.apply(vec![edit], Some(audit)).await?;
         }
         let entry = app.catalogue.destination(entry.row.no).ok_or_else(ApiError::not_found)?;
-        if let Some(active) = active {
-            switch(&app, &entry, active).await?;
+        if let Some((active, audit)) = switched {
+            switch(&app, &entry, active, audit).await?;
         }
         Ok(entry)
     })
@@ -154,12 +156,18 @@ pub(super) async fn remove(
 }
 
 /// `active`: switches a lane off, or on again if it was off. A pause is another thing, and stays.
-async fn switch(app: &App, entry: &DestinationEntry, active: bool) -> Result<(), ApiError> {
-    match (active, standing::is_disabled(app, entry).await?) {
-        (true, true) => standing::command(app, entry, Command::Enable).await,
-        (false, false) => standing::command(app, entry, Command::Disable(DisabledCause::ByRequest)).await,
-        (true, false) | (false, true) => Ok(()),
-    }
+async fn switch(
+    app: &App,
+    entry: &DestinationEntry,
+    active: bool,
+    audit: AuditEntry,
+) -> Result<(), ApiError> {
+    let command = match (active, standing::is_disabled(app, entry).await?) {
+        (true, true) => Command::Enable,
+        (false, false) => Command::Disable(DisabledCause::ByRequest),
+        (true, false) | (false, true) => return Ok(()),
+    };
+    standing::command(app, entry, command, audit).await
 }
 
 /// 32 random bytes for a secret.

@@ -68,8 +68,8 @@ pub(super) async fn replay(
     let delivery_ids: Vec<String> = new.iter().map(|replay| replay.delivery.id.to_string()).collect();
     let skipped = newest.len() - new.len();
     if !new.is_empty() {
-        replay::accept(&app, caller.account, new, None).await?;
-        note(&app, &caller, "event.replay", id, &json!({"deliveries": delivery_ids.len()})).await?;
+        let line = caller.audit(&app, "event.replay", id, &json!({"deliveries": delivery_ids.len()}));
+        replay::accept(&app, caller.account, new, None, Some(line)).await?;
     }
     Ok(accepted(EventReplay { event_id: id, delivery_ids, skipped }))
 }
@@ -95,9 +95,8 @@ pub(super) async fn cancel(
         .map(|stored| (stored.destination, stored.delivery))
         .collect();
     if !open.is_empty() {
-        let count = open.len();
-        app.engine.withdraw(open, Withdrawn::ByRequest).await?;
-        note(&app, &caller, "event.cancel", id, &json!({"deliveries": count})).await?;
+        let line = caller.audit(&app, "event.cancel", id, &json!({"deliveries": open.len()}));
+        app.engine.withdraw(open, Withdrawn::ByRequest, Some(line)).await?;
     }
     let event = app.engine.store().event(caller.account, id).await?.ok_or_else(ApiError::not_found)?;
     Ok(ok(view::story(&app, &event, usize::MAX).await?))
@@ -107,15 +106,4 @@ pub(super) async fn cancel(
 async fn deliveries(app: &App, caller: &Caller, id: EventId) -> Result<Vec<StoredDelivery>, ApiError> {
     app.engine.store().event(caller.account, id).await?.ok_or_else(ApiError::not_found)?;
     Ok(app.engine.store().deliveries_of(id).await?)
-}
-
-async fn note(
-    app: &App,
-    caller: &Caller,
-    action: &str,
-    id: EventId,
-    detail: &serde_json::Value,
-) -> Result<(), ApiError> {
-    app.catalogue.change(Vec::new(), Some(caller.audit(app, action, id, detail))).await?;
-    Ok(())
 }

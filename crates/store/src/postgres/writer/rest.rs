@@ -9,6 +9,7 @@ use super::accept::Known;
 use super::record::Outcome;
 use super::results::LaneRow;
 use super::{Answer, Bundle, Stopped, Writer};
+use crate::catalogue::AuditEntry;
 use crate::cluster::OrderNo;
 use crate::codec::{self, count, length, maybe_ms};
 use crate::counts::{Belonging, Totals};
@@ -18,7 +19,7 @@ use crate::postgres::failure::Failure;
 use crate::postgres::sql;
 use crate::postgres::value::{Rows, row, typed};
 use crate::source::{Value, params};
-use crate::sql::PUT_JOB;
+use crate::sql::{ADD_AUDIT_ENTRY, PUT_JOB};
 use crate::work::{Done, PROMOTED, Work};
 
 /// Where the answers to promotions will be, by the place of what asked for them.
@@ -97,6 +98,7 @@ impl Writer {
         let node = self.slots.node;
         group.iter().zip(&done).filter_map(job_of).for_each(|job| add_job(&mut second, job, node));
         second.add_fenced(sql::FINISH_ORDERS, node, results.orders);
+        group.iter().zip(&done).flat_map(audit_of).for_each(|entry| note(&mut second, entry));
         second.add("commit", Vec::new());
         match second.send(&self.link) {
             Ok(_) => {}
@@ -310,4 +312,13 @@ const fn job_of<'g>((work, done): (&'g Work, &Done)) -> Option<&'g Job> {
 fn add_job<'a>(bundle: &mut Bundle<'a>, job: &'a Job, node: i64) {
     let values: Vec<_> = codec::job_columns(job).into_iter().chain([node.into()]).collect();
     bundle.add(PUT_JOB.postgres, typed(&values));
+}
+
+/// What the audit log gets with a thing, unless nothing came of it.
+fn audit_of<'g>((work, done): (&'g Work, &Done)) -> &'g [AuditEntry] {
+    if matches!(done, Done::Lost) { &[] } else { work.audit() }
+}
+
+fn note<'a>(bundle: &mut Bundle<'a>, entry: &'a AuditEntry) {
+    bundle.add(ADD_AUDIT_ENTRY.postgres, typed(&codec::audit_columns(entry)));
 }

@@ -170,7 +170,7 @@ async fn jobs(bench: &Bench) {
         finished_at: (state != JobState::Running).then_some(END),
     };
     let running = job(9, JobKind::Replay, JobState::Running);
-    bench.store.accept_replays(vec![replay], Some(running)).await.unwrap();
+    bench.store.accept_replays(vec![replay], Some(running), None).await.unwrap();
     bench.store.put_job(job(3, JobKind::Cancellation, JobState::Done)).await.unwrap();
     bench.store.put_job(job(5, JobKind::Replay, JobState::Stopped)).await.unwrap();
 }
