@@ -246,6 +246,12 @@ impl Driver {
             self.accepted(event);
         }
         for NewReplay { destination, delivery, .. } in commit.replays {
+            if let Some(account) = self.here(destination).map(|lane| self.lanes.get(lane).account)
+                && !delivery.status.is_final()
+            {
+                let now = self.timestamp();
+                self.tell(|| Notice::of_delivery(account, destination, now, &delivery));
+            }
             self.arrive(destination, delivery);
         }
     }
@@ -371,7 +377,7 @@ impl Driver {
             let _gone = left.send(Asked { wishes, audit });
             return;
         }
-        drop(audit);
+        self.recorder.audit.extend(audit);
         self.recorder.then(move || drop(left.send(Asked { wishes, audit: None })));
     }
 
