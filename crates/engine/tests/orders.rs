@@ -311,20 +311,29 @@ impl Pair {
         found.items.into_iter().rev().map(|(_, entry)| entry.action).collect()
     }
 
-    fn fill(&self) {
+    fn fill(&self) -> Full<'_> {
         self.sql(
             "create or replace function tidegate.full_disk() returns trigger language plpgsql as $$
              begin raise exception 'no room' using errcode = '53100'; end $$;
              create trigger full_disk before update on tidegate.seats execute function tidegate.full_disk()",
         );
+        Full(self)
     }
 
-    async fn make_room(&self) {
-        self.sql("drop trigger full_disk on tidegate.seats");
+    async fn finds_room(&self) {
         until("both have found it", async || {
             !self.first.store().status().waits && !self.second.store().status().waits
         })
         .await;
+    }
+}
+
+/// A full disk. It has room again when this is dropped: a store that has something to write does not end before.
+struct Full<'p>(&'p Pair);
+
+impl Drop for Full<'_> {
+    fn drop(&mut self) {
+        self.0.sql("drop trigger full_disk on tidegate.seats");
     }
 }
 
@@ -340,7 +349,7 @@ async fn at_once(engine: &Engine, pair: &Pair, command: Command, action: &str) -
 async fn on_a_full_disk_nothing_is_begun_and_nobody_waits() {
     let pair = Pair::new("full").await;
     until("the store is at rest", async || !pair.second.store().status().waits).await;
-    pair.fill();
+    let full = pair.fill();
     let begun = at_once(&pair.second, &pair, Command::Pause, "first").await;
     assert!(matches!(begun, Err(Stopped::Unknown(StoreError::Full))), "{begun:?}");
     assert!(is_paused(&pair.second, pair.destination).await);
@@ -348,18 +357,20 @@ async fn on_a_full_disk_nothing_is_begun_and_nobody_waits() {
     assert!(matches!(refused, Err(Stopped::Store(StoreError::Full))), "{refused:?}");
     assert!(is_paused(&pair.second, pair.destination).await, "it was done all the same");
     assert!(pair.lines().await.is_empty());
-    pair.make_room().await;
+    drop(full);
+    pair.finds_room().await;
     until("the line of what was begun is in", async || pair.lines().await == ["first"]).await;
     at_once(&pair.second, &pair, RESUME, "third").await.unwrap();
     assert_eq!(pair.lines().await, ["first", "third"]);
 
     // The same for what another node is to do.
-    pair.fill();
+    let full = pair.fill();
     for action in ["fourth", "fifth"] {
         let refused = at_once(&pair.first, &pair, Command::Pause, action).await;
         assert!(matches!(refused, Err(Stopped::Store(StoreError::Full))), "{refused:?}");
     }
-    pair.make_room().await;
+    drop(full);
+    pair.finds_room().await;
     assert_eq!(pair.sql("select count(*) from tidegate.orders").trim(), "0");
     at_once(&pair.first, &pair, Command::Pause, "sixth").await.unwrap();
     assert!(is_paused(&pair.second, pair.destination).await);
