@@ -94,6 +94,6 @@ async fn command(
 ) -> Answer {
     let entry = find(app, caller, name)?;
     let line = caller.audit(app, action, entry.row.id, &said);
-    standing::command(app, &entry, command, line).await?;
+    standing::command(app, &entry, command, Some(line)).await?;
     Ok(ok(view::one(app, &entry).await?))
 }

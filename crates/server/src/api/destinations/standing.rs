@@ -12,15 +12,15 @@ use crate::catalogue::DestinationEntry;
 /// Whether a lane sends, and how many of its lines stand.
 type Seen = (Option<Standing>, usize);
 
-/// Carries out a command together with its line in the audit log, and tells what it changed.
+/// Carries out a command together with its line in the audit log, if that has none yet, and tells what it changed.
 pub(super) async fn command(
     app: &App,
     entry: &DestinationEntry,
     command: Command,
-    audit: AuditEntry,
+    audit: Option<AuditEntry>,
 ) -> Result<(), ApiError> {
     let before = see(app, entry).await?;
-    app.engine.command(entry.row.no, command, Some(audit)).await?;
+    app.engine.command(entry.row.no, command, audit).await?;
     let after = see(app, entry).await?;
     if let Some(change) = change(before, after) {
         let at = app.engine.now().wall;

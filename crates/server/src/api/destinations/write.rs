@@ -119,16 +119,16 @@ pub(super) async fn rewrite(
         let audit = caller.audit(app, action, row.id, &changed(&before, &after));
         Some((Edit::SetDestination(row), audit))
     };
-    let switched = active
-        .map(|active| (active, caller.audit(app, action, entry.row.id, &json!({"changed": ["active"]}))));
+    // Where the document changes, too, its line tells of both.
+    let line = change.is_none().then(|| caller.audit(app, action, entry.row.id, &json!({"changed": ["active"]})));
     let app = app.clone();
     turn.carry_out(|turn| async move {
         if let Some((edit, audit)) = change {
             turn.apply(vec![edit], Some(audit)).await?;
         }
         let entry = app.catalogue.destination(entry.row.no).ok_or_else(ApiError::not_found)?;
-        if let Some((active, audit)) = switched {
-            switch(&app, &entry, active, audit).await?;
+        if let Some(active) = active {
+            switch(&app, &entry, active, line).await?;
         }
         Ok(entry)
     })
@@ -160,7 +160,7 @@ async fn switch(
     app: &App,
     entry: &DestinationEntry,
     active: bool,
-    audit: AuditEntry,
+    audit: Option<AuditEntry>,
 ) -> Result<(), ApiError> {
     let command = match (active, standing::is_disabled(app, entry).await?) {
         (true, true) => Command::Enable,
