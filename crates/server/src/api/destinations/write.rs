@@ -120,7 +120,8 @@ pub(super) async fn rewrite(
         Some((Edit::SetDestination(row), audit))
     };
     // Where the document changes, too, its line tells of both.
-    let line = change.is_none().then(|| caller.audit(app, action, entry.row.id, &json!({"changed": ["active"]})));
+    let line =
+        change.is_none().then(|| caller.audit(app, action, entry.row.id, &json!({"changed": ["active"]})));
     let app = app.clone();
     turn.carry_out(|turn| async move {
         if let Some((edit, audit)) = change {
