@@ -19,7 +19,8 @@ use std::sync::Arc;
 use crate::codec;
 use crate::queue::Queue;
 use crate::shared::{Look, Reader, Shared};
-use crate::source::{Result, Row, Source, Sql, Value};
+use crate::source::{Fault, Result, Row, Source, Sql, Value};
+use crate::{StoreError, sqlite};
 
 /// Takes looks from one of the queues until the store is closed.
 pub(crate) fn run(reader: &Reader, queue: impl Fn(&Shared) -> &Queue<Look>) {
@@ -34,6 +35,21 @@ pub(crate) fn run(reader: &Reader, queue: impl Fn(&Shared) -> &Queue<Look>) {
 impl Reader {
     pub(crate) const fn new(source: Source, shared: Arc<Shared>) -> Self {
         Self { source, shared }
+    }
+
+    /// What it means that a look failed. Of a file that is broken in one place nobody knows where else it is: whoever finds
+    /// that stops the writer, too.
+    pub(crate) fn failed(&self, fault: Fault) -> StoreError {
+        let of_the_file = matches!(&fault, Fault::Sqlite(error) if sqlite::is_of_the_file(error));
+        let error = StoreError::from(fault);
+        if let StoreError::Broken(text) = &error
+            && of_the_file
+            && !self.shared.is_broken()
+        {
+            tracing::error!(%text, "the store is broken, a reader finds: nothing is acknowledged any more");
+            self.shared.break_down(text);
+        }
+        error
     }
 
     fn all<T>(

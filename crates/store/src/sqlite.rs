@@ -20,7 +20,7 @@ mod writer;
 
 pub use crate::open::Opened;
 pub(crate) use connection::cell;
-pub(crate) use failure::of_read;
+pub(crate) use failure::{is_of_the_file, of_read};
 pub use inspect::{Contents, Inspection, Pages, inspect};
 pub use open::Options;
 pub(crate) use sql::{ATTEMPTS_UNFILED, COUNT_ATTEMPTS_UNFILED};

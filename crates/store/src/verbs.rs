@@ -262,7 +262,9 @@ impl Store {
         look: impl FnOnce(&Reader) -> Looked<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, wait) = oneshot::channel();
-        let look = Box::new(move |reader: &Reader| drop(answer.send(look(reader).map_err(StoreError::from))));
+        let look = Box::new(move |reader: &Reader| {
+            drop(answer.send(look(reader).map_err(|fault| reader.failed(fault))));
+        });
         queue.push(look).map_err(|_| self.gone())?;
         wait.await.unwrap_or_else(|_| Err(self.gone()))
     }

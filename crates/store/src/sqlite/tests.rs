@@ -452,3 +452,33 @@ async fn what_is_forgotten_is_taken_out_of_every_table() {
     }
     store.close().await;
 }
+
+/// Goal: a reader that comes upon damage stops everything, as the writer does: what else is damaged nobody knows.
+/// Method: pages of payloads between the oldest and the newest, which no start reads, hold something else.
+#[tokio::test]
+async fn damage_that_a_reader_finds_stops_everything() {
+    const PAGE: usize = 4_096;
+    let (store, tickets, directory) = new().await;
+    for number in 1..50 {
+        store.accept(event(number, 1_000)).await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let file = directory.0.join("tidegate.db");
+    let mut pages = std::fs::read(&file).unwrap();
+    let of_payloads =
+        |page: &&mut [u8]| page.windows(900).any(|bytes| bytes.iter().all(|byte| *byte == b'x'));
+    pages.chunks_mut(PAGE).filter(of_payloads).skip(2).take(3).for_each(|page| page.fill(0xff));
+    std::fs::write(&file, &pages).unwrap();
+
+    let store = open(&directory, &tickets).store;
+    store.accept(event(60, 100)).await.unwrap();
+    let delivery = DeliveryId::numbered(Sequence::from_stored(101), Draw(100));
+    let found = store.message(delivery).await;
+    assert!(matches!(found, Err(StoreError::Broken(_))), "{found:?}");
+    let why = tokio::time::timeout(Duration::from_secs(10), store.broken()).await.expect("everybody is told");
+    assert!(why.contains("malformed"), "{why}");
+    assert!(store.status().broken);
+    assert!(matches!(store.accept(event(61, 10)).await, Err(StoreError::Broken(_))), "nothing is accepted");
+    store.close().await;
+}
