@@ -119,7 +119,7 @@ pub(super) async fn rewrite(
         let audit = caller.audit(app, action, row.id, &changed(&before, &after));
         Some((Edit::SetDestination(row), audit))
     };
-    // Where the document changes, too, its line tells of both.
+    // Where the document changes, too, there is a line already.
     let line =
         change.is_none().then(|| caller.audit(app, action, entry.row.id, &json!({"changed": ["active"]})));
     let app = app.clone();
