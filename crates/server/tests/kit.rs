@@ -61,6 +61,32 @@ pub(crate) fn wall() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
+/// Set in the second run of a test that has a namespace of its own.
+const INSIDE: &str = "TEST_OWN_NAMESPACE";
+
+/// Runs `inside` in a namespace of its own (`--net`, `--mount`): in a second process, which runs this test alone. On SQLite,
+/// whatever the other tests use: a database outside is none of what such tests are about.
+pub(crate) fn in_own_namespace(namespace: &str, test: &str, inside: impl Future<Output = ()>) {
+    if std::env::var_os(INSIDE).is_some() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        return runtime.expect("a runtime").block_on(inside);
+    }
+    let unshare = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("unshare");
+        command.arg(namespace).args(arguments);
+        command
+    };
+    if !unshare(&["true"]).output().is_ok_and(|tried| tried.status.success()) {
+        return skip(&format!("a namespace of its own takes root (unshare {namespace})"));
+    }
+    let itself = std::env::current_exe().expect("this test");
+    let mut again = unshare(&["--"]);
+    again.arg(itself).args(["--exact", test, "--nocapture"]).env(INSIDE, "1").env_remove("XTASK_STORE");
+    let ran = again.output().expect("it starts");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}\n{}", String::from_utf8_lossy(&ran.stderr));
+}
+
 /// Says that a test cannot run here. Where all have to, as in `cargo xtask test`, that is a failure: one that was skipped would
 /// look like one that passed.
 #[expect(clippy::print_stdout, reason = "whoever runs it wants to know that it was skipped")]

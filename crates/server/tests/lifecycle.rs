@@ -123,36 +123,12 @@ async fn a_limit_on_the_length_of_files_is_told() {
     assert!(listed["total"].as_u64().is_some_and(|total| total >= accepted), "{accepted}: {listed}");
 }
 
-/// Set in the second run of the next test, which has mounts of its own.
-const INSIDE: &str = "TEST_OWN_MOUNTS";
-
 /// Goal: a disk that was full before the start is as good as one that is full later: nothing is accepted, and all goes on by
 /// itself when there is room.
 /// Method: a store after a clean stop, which has left neither a log nor its index, moved to a small disk that is full.
 #[test]
 fn a_start_on_a_full_disk_waits_for_room() {
-    if std::env::var_os(INSIDE).is_some() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.expect("a runtime").block_on(starts_on_a_full_disk());
-        return;
-    }
-    let may = Command::new("unshare").args(["--mount", "true"]).output();
-    if !may.is_ok_and(|tried| tried.status.success()) {
-        kit::skip("mounts of its own take root (unshare --mount)");
-        return;
-    }
-    let itself = std::env::current_exe().expect("this test");
-    let ran = Command::new("unshare")
-        .args(["--mount", "--"])
-        .arg(itself)
-        .args(["--exact", "a_start_on_a_full_disk_waits_for_room", "--nocapture"])
-        .env(INSIDE, "1")
-        // It is about the disk that the store is on.
-        .env_remove("XTASK_STORE")
-        .output()
-        .expect("it starts");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}\n{}", String::from_utf8_lossy(&ran.stderr));
+    kit::in_own_namespace("--mount", "a_start_on_a_full_disk_waits_for_room", starts_on_a_full_disk());
 }
 
 async fn starts_on_a_full_disk() {

@@ -17,9 +17,6 @@ use kit::{Client, Server, secs, until};
 use names::Names;
 use serde_json::{Value, json};
 
-/// Set in the second run.
-const INSIDE: &str = "XTASK_OWN_NETWORK";
-
 /// What must never be dialled.
 const FORBIDDEN: &[&str] = &[
     "10.0.0.1",
@@ -79,28 +76,7 @@ const SPELLINGS: &[&str] = &[
 
 #[test]
 fn no_destination_reaches_the_network_within() {
-    if std::env::var_os(INSIDE).is_some() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.expect("a runtime").block_on(inside());
-        return;
-    }
-    let may = Command::new("unshare").args(["--net", "true"]).output();
-    if !may.is_ok_and(|tried| tried.status.success()) {
-        kit::skip("a network of its own takes root (unshare --net)");
-        return;
-    }
-    let itself = std::env::current_exe().expect("this test");
-    let ran = Command::new("unshare")
-        .args(["--net", "--"])
-        .arg(itself)
-        .args(["--exact", "no_destination_reaches_the_network_within", "--nocapture"])
-        .env(INSIDE, "1")
-        // A database outside could not be reached; the guard is the same for both.
-        .env_remove("XTASK_STORE")
-        .output()
-        .expect("it starts");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}\n{}", String::from_utf8_lossy(&ran.stderr));
+    kit::in_own_namespace("--net", "no_destination_reaches_the_network_within", inside());
 }
 
 fn ip(arguments: &str) {
